@@ -1,0 +1,198 @@
+"""The minute grid that every reader shares: raw samples become minute means, minute means a household.
+
+A reader only has to find stamps and watts in its files; sorting, averaging, gaps and signs are settled here
+once, so that two readers of the same readings give the same household.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from meterveil.data.household import FloatArray, Household, Unit
+from meterveil.errors import InputError
+
+IntArray = npt.NDArray[np.int64]
+
+MAX_FILL_MINUTES = 3
+"""A gap of up to this many minutes holds the last known minute; a longer one stays a gap in full."""
+
+MAX_NEGATIVE_NOISE_W = 50.0
+"""A sub-meter may read this far below zero from noise; beyond it, a clamp is reversed or a file broken."""
+
+EARLIEST_SECOND = 631_152_000
+"""1990-01-01: no household was metered by the minute before it."""
+
+LATEST_SECOND = 4_102_444_800
+"""2100-01-01: a later stamp is in milliseconds or broken."""
+
+
+@dataclass(frozen=True)
+class Series:
+    """Hold one channel's known minutes; a minute that is absent is unknown."""
+
+    minute: IntArray
+    """(known minute,) minutes since the Unix epoch (UTC), strictly increasing."""
+    watts: FloatArray
+    """(known minute,) mean over that minute, never NaN."""
+    notes: tuple[str, ...] = ()
+    """What was odd about the samples, one clause each, without the channel's name."""
+
+    def coverage(self, first_minute: int, last_minute: int) -> float:
+        """Share of the minutes from `first_minute` to `last_minute`, both included, that are known."""
+        low, high = np.searchsorted(self.minute, [first_minute, last_minute + 1])
+        return float(high - low) / (last_minute + 1 - first_minute)
+
+
+def minute_means(seconds: npt.NDArray[np.generic], watts: FloatArray, where: str = "readings") -> Series:
+    """Average samples of any rate over the minutes in which they lie.
+
+    Samples may come unsorted, and a stamp may come twice, in which case the last one counts. NaN watts are
+    ignored. `where` names the source in an error.
+    """
+    known = ~np.isnan(watts)
+    if not known.all():
+        seconds, watts = seconds[known], watts[known]
+    if len(seconds) == 0:
+        raise InputError(f"{where}: no readings; give a file with at least one value")
+    check_seconds(float(seconds.min()), float(seconds.max()), where)
+    seconds, watts, notes = _sorted_without_duplicates(seconds, watts)
+    minute = np.floor_divide(seconds, 60).astype(np.int64)
+    starts = np.flatnonzero(np.diff(minute, prepend=minute[0] - 1))
+    counts = np.diff(starts, append=len(minute))
+    return Series(minute[starts], np.add.reduceat(watts, starts, dtype=np.float64) / counts, notes)
+
+
+def check_seconds(earliest: float, latest: float, where: str) -> None:
+    """Reject stamps that cannot be Unix seconds of a metered household."""
+    if earliest >= EARLIEST_SECOND and latest < LATEST_SECOND:
+        return
+    stamp = latest if earliest >= EARLIEST_SECOND else earliest
+    advice = "give Unix seconds"
+    for factor, unit in ((1e3, "milliseconds"), (1e6, "microseconds"), (1e9, "nanoseconds")):
+        if EARLIEST_SECOND <= stamp / factor < LATEST_SECOND:
+            advice = f"these look like {unit}: divide them by {factor:,.0f}"
+    raise InputError(f"{where}: the stamp {stamp:.0f} is not between the years 1990 and 2100; {advice}")
+
+
+def fill_short_gaps(series: Series, max_fill_minutes: int = MAX_FILL_MINUTES) -> Series:
+    """Hold the last known minute through every gap of at most `max_fill_minutes`, and note how many."""
+    if len(series.minute) == 0:
+        return series
+    steps = np.diff(series.minute, append=series.minute[-1] + 1)
+    repeats = np.where(steps <= max_fill_minutes + 1, steps, 1)
+    filled = int(repeats.sum()) - len(repeats)
+    if filled == 0:
+        return series
+    starts = np.cumsum(repeats) - repeats
+    offset = np.arange(len(repeats) + filled) - np.repeat(starts, repeats)
+    note = f"{filled:,} minutes in gaps of up to {max_fill_minutes} filled with the minute before"
+    return Series(
+        np.repeat(series.minute, repeats) + offset, np.repeat(series.watts, repeats), (*series.notes, note)
+    )
+
+
+def to_household(
+    name: str,
+    aggregate: Series | None,
+    appliances: Mapping[str, Series],
+    timezone: str,
+    units: Mapping[str, Unit] | None = None,
+    notes: tuple[str, ...] = (),
+    max_fill_minutes: int = MAX_FILL_MINUTES,
+) -> Household:
+    """Put channels on the consecutive minutes that the aggregate spans, short gaps filled.
+
+    Without an aggregate the minutes span the appliances and the sum of the sub-meters takes its place (D2).
+    """
+    appliances = {key: _without_noise(f"{name}: {key}", series) for key, series in appliances.items()}
+    given = appliances if aggregate is None else {"aggregate": _noting_export(aggregate), **appliances}
+    if not given:
+        raise InputError(f"{name}: neither an aggregate nor an appliance; give at least one channel")
+    first, last = _span(name, given if aggregate is None else {"aggregate": aggregate})
+    channels = {key: fill_short_gaps(series, max_fill_minutes) for key, series in given.items()}
+    watts = {key: _on_grid(f"{name}: {key}", series, first, last) for key, series in channels.items()}
+    household = Household(
+        name=name,
+        minutes=minute_index(first, last, timezone),
+        aggregate_w=watts.pop("aggregate", np.full(last + 1 - first, np.nan)),
+        appliances_w=watts,
+        units=dict(units or {}),
+        notes=(*notes, *(f"{key}: {note}" for key, series in channels.items() for note in series.notes)),
+    )
+    return household.metered_by_submeters() if aggregate is None else household
+
+
+def minute_index(first_minute: int, last_minute: int, timezone: str) -> pd.DatetimeIndex:
+    """Every minute from `first_minute` to `last_minute` since the epoch, both included, in a time zone."""
+    seconds = np.arange(first_minute, last_minute + 1, dtype=np.int64) * 60
+    return pd.DatetimeIndex(seconds.astype("datetime64[s]"), tz="UTC").tz_convert(timezone)
+
+
+def _sorted_without_duplicates(
+    seconds: npt.NDArray[np.generic], watts: FloatArray
+) -> tuple[npt.NDArray[np.generic], FloatArray, tuple[str, ...]]:
+    steps = np.diff(seconds)
+    if np.all(steps > 0):
+        return seconds, watts, ()
+    backwards = int(np.sum(steps < 0))
+    if backwards:
+        order = np.argsort(seconds, kind="stable")
+        seconds, watts = seconds[order], watts[order]
+    last = np.append(np.diff(seconds) > 0, True)
+    duplicated = int(np.sum(~last))
+    return seconds[last], watts[last], order_notes(backwards, duplicated)
+
+
+def order_notes(backwards: int, duplicated: int) -> tuple[str, ...]:
+    """Say how often the stamps went back and how many samples a later one of the same stamp replaced."""
+    notes = []
+    if backwards:
+        notes.append(f"stamps went back in time {backwards:,} times: sorted")
+    if duplicated:
+        notes.append(f"{duplicated:,} samples had the stamp of another: the last one counts")
+    return tuple(notes)
+
+
+def _without_noise(where: str, series: Series) -> Series:
+    negative = series.watts < 0
+    if not negative.any():
+        return series
+    lowest = series.watts.min()
+    if lowest < -MAX_NEGATIVE_NOISE_W:
+        raise InputError(
+            f"{where}: {lowest:,.0f} W is negative; an appliance draws 0 W or more "
+            f"(noise down to -{MAX_NEGATIVE_NOISE_W:.0f} W is let pass): check the sign of the channel"
+        )
+    note = f"{int(negative.sum()):,} slightly negative minutes set to 0 W"
+    return replace(series, watts=np.maximum(series.watts, 0.0), notes=(*series.notes, note))
+
+
+def _noting_export(aggregate: Series) -> Series:
+    count = int(np.sum(aggregate.watts < 0))
+    if count == 0:
+        return aggregate
+    return replace(aggregate, notes=(*aggregate.notes, f"{count:,} minutes are negative: feed-in, or noise"))
+
+
+def _span(name: str, channels: Mapping[str, Series]) -> tuple[int, int]:
+    for key, series in channels.items():
+        if len(series.minute) == 0:
+            raise InputError(f"{name}: {key} is all gaps; leave it out or give a file with readings")
+    return (
+        int(min(series.minute[0] for series in channels.values())),
+        int(max(series.minute[-1] for series in channels.values())),
+    )
+
+
+def _on_grid(where: str, series: Series, first: int, last: int) -> FloatArray:
+    watts = np.full(last + 1 - first, np.nan)
+    low, high = np.searchsorted(series.minute, [first, last + 1])
+    if low == high:
+        raise InputError(f"{where} is all gaps in the minutes that the aggregate spans; leave it out")
+    watts[series.minute[low:high] - first] = series.watts[low:high]
+    return watts
