@@ -1,0 +1,43 @@
+"""A flat meter: holds the reading at a slowly moving level that keeps the battery half full."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from meterveil.core.arrays import FloatArray
+from meterveil.core.executor import Command, hold_meter
+from meterveil.core.rollout import View
+
+
+class Memory(NamedTuple):
+    """What the level is made of."""
+
+    usual_w: FloatArray  # (batch,) running mean of the load; NaN before the first reading
+
+
+@dataclass(frozen=True)
+class Flat:
+    """Hold the meter at the running mean of the load, lower when the battery is full, higher when empty.
+
+    Causal: it knows the past and the present minute only.
+    """
+
+    memory_minutes: float = 1440.0
+    """Time constant of the running mean."""
+    soc_target: float = 0.5
+    refill_hours: float = 12.0
+    """Time in which a deviation of the SoC would be made good."""
+
+    def initial(self, batch: int) -> Memory:
+        """Know no load yet."""
+        return Memory(np.full(batch, np.nan))
+
+    def decide(self, view: View, memory: Memory) -> tuple[Command, Memory]:
+        """Aim at what the household usually draws, corrected by what the battery lacks."""
+        load_w = np.where(np.isnan(view.load_w), memory.usual_w, view.load_w)
+        usual_w = np.where(np.isnan(memory.usual_w), load_w, memory.usual_w)
+        usual_w = usual_w + (load_w - usual_w) / self.memory_minutes
+        lacks_kwh = (self.soc_target - view.state.soc) * view.battery.capacity_kwh
+        level_w = np.maximum(usual_w + lacks_kwh * (1000.0 / self.refill_hours), 0.0)
+        return hold_meter(view.library, level_w), Memory(usual_w)

@@ -1,0 +1,25 @@
+"""Random decoys: replays signatures without looking at anything but the battery's limits."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from meterveil.core.executor import Command, replay_signature
+from meterveil.core.rollout import View
+
+
+@dataclass(frozen=True)
+class RandomDecoys:
+    """Start one of the 2K decoys, all equally likely, in a share of the minutes without one."""
+
+    rate: float = 1 / 30
+    """Chance to start a decoy in a minute in which none runs: one about every half hour."""
+
+    def initial(self, batch: int) -> None:
+        """Remember nothing."""
+
+    def decide(self, view: View, memory: None) -> tuple[Command, None]:
+        """Throw the dice for every household."""
+        starts, which = view.chance[:, 0] < self.rate, view.chance[:, 1]
+        action = 1 + np.floor(which * (2 * view.library.size)).astype(np.int64)
+        return replay_signature(view.library, np.where(starts, action, 0)), memory
