@@ -1,0 +1,130 @@
+"""Civil days for learning, for choosing and for testing, which never share a day.
+
+A defence that has seen its test day proves nothing, so a split cannot be made with a day in two of its parts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+from itertools import combinations, pairwise
+
+import numpy as np
+
+from meterveil.data.household import Household
+from meterveil.errors import InputError
+
+VALIDATION_SHARE = 0.2
+"""Of the training days, the last fifth validates (the paper's 80:20)."""
+
+HELD_OUT_DAYS = 14
+"""One day is noise: a headline needs at least this many held-out days of the same house (D16)."""
+
+HELD_OUT_COVERAGE = 0.95
+"""A held-out day counts only where every channel knows at least this share of its minutes."""
+
+Days = tuple[date, ...]
+
+
+@dataclass(frozen=True)
+class Split:
+    """Hold the days of each part, in order; no day is in two parts."""
+
+    train: Days
+    validation: Days
+    test: Days
+
+    def __post_init__(self) -> None:
+        parts = {"train": self.train, "validation": self.validation, "test": self.test}
+        for name, days in parts.items():
+            _check_increasing(name, days)
+        for (name, days), (other, other_days) in combinations(parts.items(), 2):
+            shared = sorted(set(days) & set(other_days))
+            if shared:
+                raise InputError(f"{shared[0]} is in {name} and in {other}; give each day to one part only")
+
+
+def day_range(start: date, end: date) -> Days:
+    """List the days from `start` up to, not including, `end` (D1)."""
+    return tuple(start + timedelta(days=n) for n in range((end - start).days))
+
+
+def split_days(
+    household: Household,
+    training: Iterable[date],
+    test: Iterable[date],
+    validation_share: float = VALIDATION_SHARE,
+) -> Split:
+    """Split a household's training days into learning and validating, and keep the test days apart.
+
+    The last days validate rather than random ones: neighbouring days resemble each other, and a policy
+    is always used on days later than those it learned from.
+    """
+    days, test_days = tuple(sorted(training)), tuple(sorted(test))
+    if not 0 <= validation_share < 1:
+        raise InputError(f"a validation share of {validation_share} is not from 0 up to, not including, 1")
+    count = round(len(days) * validation_share)
+    split = Split(days[: len(days) - count], days[len(days) - count :], test_days)
+    if not split.train:
+        raise InputError(f"{len(days)} training days leave none to learn from; give more days")
+    check_recorded(household, (*days, *test_days))
+    return split
+
+
+def check_recorded(household: Household, days: Iterable[date]) -> None:
+    """Reject a day that the household's record does not wholly span, or whose meter was silent all day."""
+    recorded = set(household.days())
+    for day in days:
+        if day not in recorded:
+            raise InputError(
+                f"{household.name} does not record {day} from midnight to midnight; "
+                f"it records {min(recorded, default=None)} to {max(recorded, default=None)}"
+            )
+        if np.isnan(household.day(day).aggregate_w).all():
+            raise InputError(f"{household.name} has no aggregate reading on {day}; choose another day")
+
+
+def day_coverage(household: Household) -> dict[date, float]:
+    """Share of known minutes of each recorded day, for the channel that knows the fewest."""
+    return {day: min(household.day(day).coverage().values()) for day in household.days()}
+
+
+def held_out_days(
+    household: Household,
+    seen: Iterable[date],
+    min_coverage: float = HELD_OUT_COVERAGE,
+    min_days: int = HELD_OUT_DAYS,
+) -> Days:
+    """Pick every well covered day that is not among those `seen` in training, validation or selection (D16).
+
+    Coverage is that of the household's channels, so `select` the appliances that matter first.
+    """
+    excluded = set(seen)
+    coverage = day_coverage(household)
+    days = tuple(day for day in coverage if day not in excluded and coverage[day] >= min_coverage)
+    if len(days) < min_days:
+        raise InputError(
+            f"{household.name} has {len(days)} held-out days with {min_coverage:.0%} of their minutes known; "
+            f"{min_days} are needed: accept fewer days or a lower coverage"
+        )
+    return days
+
+
+def consecutive_pieces(household: Household, days: Sequence[date]) -> list[Household]:
+    """Cut out runs of neighbouring days, so that no window reaches across a day that is left out."""
+    ordered = sorted(days)
+    if not ordered:
+        return []
+    breaks = [n + 1 for n, (day, after) in enumerate(pairwise(ordered)) if after - day != timedelta(days=1)]
+    bounds = [0, *breaks, len(ordered)]
+    return [
+        household.between(ordered[low], ordered[high - 1] + timedelta(days=1))
+        for low, high in pairwise(bounds)
+    ]
+
+
+def _check_increasing(name: str, days: Days) -> None:
+    for day, after in pairwise(days):
+        if after <= day:
+            raise InputError(f"{name}: {after} comes after {day}; give each day once, in order")
