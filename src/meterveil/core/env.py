@@ -134,7 +134,8 @@ def _account(
 def begins_day(scenario: Scenario, minute: IntArray) -> BoolArray:
     """Tell whose current minute is the first of a civil day that began under way."""
     row, now = _now(scenario, minute)
-    return (minute > 0) & (scenario.day[row, now] != scenario.day[row, now - 1])
+    changed: BoolArray = scenario.day[row, now] != scenario.day[row, now - 1]
+    return changed & (minute > 0)
 
 
 def _now(scenario: Scenario, minute: IntArray) -> tuple[IntArray, IntArray]:

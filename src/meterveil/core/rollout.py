@@ -36,7 +36,10 @@ class View(NamedTuple):
 
 
 class Policy(Protocol):
-    """Decide; whatever a policy must remember between minutes travels through `memory`."""
+    """Decide; whatever a policy must remember between minutes travels through `memory`.
+
+    It is asked in every minute, also where nobody waits, so that no memory depends on a neighbour.
+    """
 
     def initial(self, batch: int) -> Any:
         """Return the memory of a fresh start."""
@@ -88,10 +91,9 @@ def rollout(
         if t and (day[t] != day[t - 1]).any():
             state = bt.start_day(state, day[t] != day[t - 1])
         waits = ~replay.running
-        if waits.any():
-            view = View(battery, library, state, load_w[t], meter_w, clock[t], price[t], chance[t], waits)
-            command, memory = policy.decide(view, memory)
-            replay = executor.issue(replay, command)
+        view = View(battery, library, state, load_w[t], meter_w, clock[t], price[t], chance[t], waits)
+        command, memory = policy.decide(view, memory)
+        replay = executor.issue(replay, command)
         state, replay, power_w[t] = executor.tick(battery, library, state, replay, load_w[t])
         soc[t], meter_w = state.soc, load_w[t] + power_w[t]
     return Trace(load_w.T, power_w.T, soc.T, start.soc)

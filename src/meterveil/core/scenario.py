@@ -40,7 +40,7 @@ class Scenario:
     @property
     def horizon(self) -> int:
         """Minutes of the longest row, without the lead."""
-        return self.load_w.shape[1] - self.lead
+        return int(self.load_w.shape[1]) - self.lead
 
     def rows(self, index: Sequence[int] | IntArray | slice) -> Scenario:
         """Pick rows, in this order, repeated if named twice."""
