@@ -40,7 +40,7 @@ def span(household: Household, start: date, end: date, tariff: Tariff, lead: int
 
 
 def _calendar(minutes: pd.DatetimeIndex) -> tuple[IntArray, IntArray, IntArray]:
-    """Return the local minute of the day, the number of the local civil day and the minute since the epoch."""
+    """Return the local minute of the day, the number of the local civil day and the UTC minute."""
     minute_of_day = np.asarray(minutes.hour * 60 + minutes.minute, dtype=np.int64)
     midnights = minutes.tz_localize(None).normalize()
     day = np.asarray((midnights - pd.Timestamp("1970-01-01")) // pd.Timedelta(days=1), dtype=np.int64)
