@@ -1,14 +1,16 @@
 """The manager's decision problem: initial, observe, transition, terminal (section 5 of the paper, D6).
 
 One transition is one decision. It lasts as long as the chosen signature replays, so the households of a
-batch each have a clock of their own. Rewards are not part of the physics: a reward is any function of
-the scenario, the state before, the action and the state after.
+batch each have a clock of their own, and each points at the row of the scenario in which it lives: many
+may share a row, and a new episode is a new number, not a copy of a day. Rewards are not part of the
+physics: a reward is any function of the scenario, the state before, the action and the state after.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +28,10 @@ WINDOW = 60
 OBSERVATION = ("load_kw", "day_sin", "day_cos", "price", "soc", "budget_left")
 """What the manager sees, in this order (section 5)."""
 
+OBSERVATION_LOW = (-1000.0, -1.0, -1.0, -1000.0, 0.0, 0.0)
+OBSERVATION_HIGH = (1000.0, 1.0, 1.0, 1000.0, 1.0, 1.0)
+"""Wide enough for any household and currency, so that a policy trained on one fits another."""
+
 
 @dataclass(frozen=True)
 class EnvParams:
@@ -41,6 +47,7 @@ class EnvState(NamedTuple):
     """Where every household of the batch stands."""
 
     battery: BatteryState
+    row: IntArray  # (batch,) row of the scenario that each household lives in
     minute: IntArray  # (batch,) minutes acted in so far
     past_w: FloatArray  # (batch, WINDOW) battery power of the latest minutes, the last one at the end
     moved_kwh: FloatArray  # (batch,) energy that the latest decision moved
@@ -55,17 +62,26 @@ class Reward(Protocol):
         ...
 
 
-def initial(params: EnvParams, scenario: Scenario) -> EnvState:
-    """Begin an episode: nothing moved, SoC at its start value."""
-    zeros = np.zeros(scenario.batch)
-    battery = BatteryState(np.full(scenario.batch, params.soc_start), zeros)
-    minute = np.zeros(scenario.batch, dtype=np.int64)
-    return EnvState(battery, minute, np.zeros((scenario.batch, WINDOW)), zeros, zeros)
+def initial(params: EnvParams, scenario: Scenario, row: IntArray | None = None) -> EnvState:
+    """Begin episodes in these rows, by default in each row once: nothing moved, SoC at its start value."""
+    row = np.arange(scenario.batch) if row is None else row
+    zeros = np.zeros(len(row))
+    battery = BatteryState(np.full(len(row), params.soc_start), zeros)
+    return EnvState(
+        battery, row, np.zeros(len(row), dtype=np.int64), np.zeros((len(row), WINDOW)), zeros, zeros
+    )
+
+
+def renew(params: EnvParams, scenario: Scenario, state: EnvState, over: BoolArray, row: IntArray) -> EnvState:
+    """Begin a new episode, in these rows, for the households whose last one is over; the others go on."""
+    fresh = initial(params, scenario, row)
+    battery = BatteryState(*_where(over, fresh.battery, state.battery))
+    return EnvState(battery, *_where(over, fresh[1:], state[1:]))
 
 
 def observe(params: EnvParams, scenario: Scenario, state: EnvState) -> npt.NDArray[np.float32]:
     """Return what the manager sees, (batch, 6), each of the order of one; an unknown load shows as 0."""
-    at = _now(scenario, state.minute)
+    at = _now(scenario, state.row, state.minute)
     angle = scenario.minute_of_day[at] * (2.0 * np.pi / 1440.0)
     left = np.minimum(bt.budget_left_kwh(params.battery, state.battery), 1e6)
     share = left / np.minimum(np.maximum(params.battery.budget_kwh, 1e-9), 1e6)
@@ -82,29 +98,29 @@ def observe(params: EnvParams, scenario: Scenario, state: EnvState) -> npt.NDArr
 
 def action_mask(params: EnvParams, scenario: Scenario, state: EnvState) -> BoolArray:
     """Tell which of the 2K+1 actions would move energy now, (batch, action)."""
-    load_w = scenario.load_w[_now(scenario, state.minute)]
+    load_w = scenario.load_w[_now(scenario, state.row, state.minute)]
     return executor.feasible(params.battery, params.library, state.battery, load_w)
 
 
 def terminal(scenario: Scenario, state: EnvState) -> BoolArray:
     """Tell whose episode is over (D6: a civil day terminates, it is not cut off)."""
-    return state.minute >= scenario.minutes
+    return state.minute >= scenario.minutes[state.row]
 
 
 def transition(params: EnvParams, scenario: Scenario, state: EnvState, action: IntArray) -> EnvState:
     """Carry the actions out to their ends; a household whose episode is over stays as it is."""
-    replay = executor.nothing_running(params.library, scenario.batch)
+    replay = executor.nothing_running(params.library, len(action))
     replay = executor.issue(replay, executor.replay_signature(params.library, action))
     running = ~terminal(scenario, state)
-    battery, minute, powers_w = state.battery, state.minute, []
+    battery, row, minute, powers_w = state.battery, state.row, state.minute, []
     while running.any():
         replay = replay._replace(running=running)
-        load_w = scenario.load_w[_now(scenario, minute)]
+        load_w = scenario.load_w[_now(scenario, row, minute)]
         battery, replay, power_w = executor.tick(params.battery, params.library, battery, replay, load_w)
         powers_w.append(power_w)
         minute = minute + running
-        battery = bt.start_day(battery, running & begins_day(scenario, minute))
-        running = replay.running & (minute < scenario.minutes)
+        battery = bt.start_day(battery, running & begins_day(scenario, row, minute))
+        running = replay.running & (minute < scenario.minutes[row])
     return _account(params, scenario, state, battery, minute, powers_w)
 
 
@@ -118,26 +134,33 @@ def _account(
 ) -> EnvState:
     """Remember what the decision did; sums run in the order of time, so that no neighbour changes a bit."""
     if not powers_w:
-        return before._replace(moved_kwh=np.zeros(scenario.batch), cost=np.zeros(scenario.batch))
+        nothing = np.zeros(len(minute))
+        return before._replace(moved_kwh=nothing, cost=nothing)
     power_w = np.stack(powers_w)  # (minute, batch)
     steps = before.minute + np.arange(len(powers_w))[:, None]
-    price = scenario.price[_now(scenario, steps)]
+    price = scenario.price[_now(scenario, before.row, steps)]
     cost = tariff.energy_cost(params.battery, price, power_w)
     cost = cost + tariff.degradation_cost(power_w, params.degradation_per_kwh)
     moved_kwh = np.abs(power_w) * KWH_PER_W_MINUTE
     joined = np.concatenate([before.past_w, power_w.T], axis=1)
     latest = (minute - before.minute)[:, None] + np.arange(WINDOW)
     past_w = np.take_along_axis(joined, latest, axis=1)
-    return EnvState(battery, minute, past_w, np.cumsum(moved_kwh, axis=0)[-1], np.cumsum(cost, axis=0)[-1])
+    sums = (np.cumsum(each, axis=0)[-1] for each in (moved_kwh, cost))
+    return EnvState(battery, before.row, minute, past_w, *sums)
 
 
-def begins_day(scenario: Scenario, minute: IntArray) -> BoolArray:
+def begins_day(scenario: Scenario, row: IntArray, minute: IntArray) -> BoolArray:
     """Tell whose current minute is the first of a civil day that began under way."""
-    row, now = _now(scenario, minute)
+    row, now = _now(scenario, row, minute)
     changed: BoolArray = scenario.day[row, now] != scenario.day[row, now - 1]
     return changed & (minute > 0)
 
 
-def _now(scenario: Scenario, minute: IntArray) -> tuple[IntArray, IntArray]:
+def _now(scenario: Scenario, row: IntArray, minute: IntArray) -> tuple[IntArray, IntArray]:
     """Index of each household's current minute; the last one once its episode is over."""
-    return np.arange(scenario.batch), scenario.lead + np.minimum(minute, scenario.minutes - 1)
+    return row, scenario.lead + np.minimum(minute, scenario.minutes[row] - 1)
+
+
+def _where(over: BoolArray, new: tuple[Any, ...], old: tuple[Any, ...]) -> Iterator[Any]:
+    """Choose household by household; the transpose brings the household last, where `over` has it."""
+    return (np.where(over, b.T, a.T).T for a, b in zip(old, new, strict=True))
