@@ -74,7 +74,7 @@ def test_a_day_of_nothing_but_gaps_is_refused():
 def test_a_validation_share_that_leaves_nothing_to_learn_is_refused():
     with pytest.raises(InputError, match="1 training days leave none to learn from"):
         split_days(household(3), days(0, 1), days(1, 2), validation_share=0.9)
-    with pytest.raises(InputError, match="validation share of 1.5"):
+    with pytest.raises(InputError, match=r"validation share of 1\.5"):
         split_days(household(3), days(0, 1), days(1, 2), validation_share=1.5)
 
 
@@ -87,7 +87,7 @@ def test_held_out_days_are_well_covered_and_unseen():
 
 
 def test_too_few_held_out_days_say_how_many_there_are():
-    with pytest.raises(InputError, match="home has 7 held-out days .* 14 are needed"):
+    with pytest.raises(InputError, match=r"home has 7 held-out days .* 14 are needed"):
         held_out_days(household(12), seen=days(0, 5))
 
 

@@ -36,10 +36,11 @@ def complete_windows(channels: FloatArray, length: int, stride: int = 1) -> Floa
 def complete_starts(channels: FloatArray, length: int, stride: int = 1) -> npt.NDArray[np.int64]:
     """First minute of every window in which no channel has an unknown minute."""
     _check_window(channels.shape[-1], length, stride)
-    unknown = np.isnan(channels) if channels.ndim == 1 else np.isnan(channels).any(axis=0)
+    unknown = np.isnan(np.atleast_2d(channels)).any(axis=0)
     before = np.concatenate([[0], np.cumsum(unknown)])
-    starts = np.arange(0, len(unknown) - length + 1, stride)
-    return starts[before[starts + length] == before[starts]]
+    starts = np.arange(0, channels.shape[-1] - length + 1, stride, dtype=np.int64)
+    complete: npt.NDArray[np.int64] = starts[before[starts + length] == before[starts]]
+    return complete
 
 
 @dataclass(frozen=True)
@@ -79,7 +80,7 @@ class Scaler:
 
 
 def channel_w(household: Household, channel: str) -> FloatArray:
-    """Readings of the aggregate or of one appliance, by name."""
+    """Return the readings of the aggregate or of one appliance, by name."""
     if channel == "aggregate":
         return household.aggregate_w
     return household.select([channel]).appliances_w[channel]

@@ -1,0 +1,205 @@
+"""Anybody's own table (CSV, TSV, Parquet): a column of stamps and one of power or counted energy.
+
+Columns and units are found by name where that is safe and asked for where it is not: a wrong guess here would
+turn every later figure into nonsense.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from meterveil.data.delimited import column_names, is_number_column, read_columns, to_numbers
+from meterveil.data.energy import interval_to_power, register_to_power
+from meterveil.data.files import readable_file
+from meterveil.data.household import FloatArray, Household, Unit
+from meterveil.data.minutes import Series, fill_short_gaps, minute_means, to_household
+from meterveil.data.stamps import Stamps, looks_like_stamps, parse_stamps
+from meterveil.data.units import FoundUnit, find_unit, is_counter, unit_in_name, unit_notes
+from meterveil.errors import InputError
+
+STAMP_NAMES = re.compile(
+    r"^(date[ _-]?time|time[ _-]?stamp|stamp|time|utc|unix|epoch|ts|start|last_changed|zeit|datum|date)", re.I
+)
+WHOLE_HOUSE = re.compile(r"aggregate|mains?\b|mains?_|total|whole|house|grid|import|global_active", re.I)
+POWER = re.compile(r"power|consumption|load|demand|usage|energy|state|value|watt|\bk?wh?\b|_k?wh?\b", re.I)
+NOT_POWER = re.compile(
+    r"reactive|volt|current|ampere|freq|temp|humid|price|cost|tariff|factor|intensity|index|export|solar|issues",
+    re.I,
+)
+
+
+def read_table(
+    path: str | Path,
+    *,
+    timestamp: str | None = None,
+    power: str | None = None,
+    unit: str | None = None,
+    timezone: str | None = None,
+    appliances: Sequence[str] | str | None = None,
+    name: str | None = None,
+    allow_coarse: bool = False,
+) -> Household:
+    """Read a table of one's own.
+
+    `timestamp` and `power` name columns, `unit` is W, kW, VA, kVA, Wh or kWh (energy: a register, or the
+    energy of each interval), `timezone` is that of a local clock. `appliances` names columns of
+    sub-meters, or is "all". Readings further apart than a minute are refused unless `allow_coarse`, which
+    holds each of them: appliances cannot be told apart in such data.
+    """
+    path = readable_file(path)
+    columns = _Columns(path)
+    stamp_columns = columns.stamps(timestamp)
+    table = read_columns(path, columns.names, {column: pa.string() for column in stamp_columns})
+    if table.num_rows == 0:
+        raise InputError(f"{path} has a header but no rows; give a file with readings")
+    stamps = parse_stamps(f"{path}: {'+'.join(stamp_columns)}", _joined(table, stamp_columns), timezone)
+    if np.isnan(stamps.seconds).all():
+        raise InputError(f"{path}: {'+'.join(stamp_columns)} has no stamps; name another column")
+    mains = columns.power(power, table, stamp_columns)
+    chosen = columns.appliances(appliances, table, (*stamp_columns, mains))
+    reader = _Reader(path, table, stamps, allow_coarse)
+    aggregate, found, notes = reader.mains(mains, unit)
+    submeters = {column: reader.submeter(column, found) for column in chosen}
+    units: dict[str, Unit] = {"aggregate": "VA" if found.unit in ("VA", "kVA") else "W"}
+    return to_household(
+        name or path.stem, aggregate, submeters, stamps.timezone, units, (*stamps.notes, *notes)
+    )
+
+
+class _Columns:
+    """Find columns by the names a user gives or, failing that, by those that people use."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.names = [name for name in column_names(path) if name]
+
+    def stamps(self, given: str | None) -> tuple[str, ...]:
+        """Name the column of stamps, or the two that hold date and time of day."""
+        if given is not None:
+            return (self._known(given),)
+        lowered = {name.lower(): name for name in self.names}
+        if "date" in lowered and "time" in lowered:
+            return (lowered["date"], lowered["time"])
+        matching = [name for name in self.names if STAMP_NAMES.match(name.strip())]
+        if matching:
+            return (max(matching, key=_stamp_rank),)
+        head = read_columns(self.path, self.names, {})
+        by_value = [name for name in self.names if looks_like_stamps(head[name])]
+        if by_value:
+            return (by_value[0],)
+        raise InputError(f"{self.path}: no column of stamps among {self._list()}; name it: timestamp=...")
+
+    def power(self, given: str | None, table: pa.Table, stamps: Sequence[str]) -> str:
+        """Name the column of the whole house's power or energy."""
+        if given is not None:
+            return self._known(given)
+        others = [name for name in self.names if name not in stamps]
+        candidates = [name for name in others if not NOT_POWER.search(name)] or others
+        for pattern in (WHOLE_HOUSE, POWER):
+            matching = [name for name in candidates if pattern.search(name)]
+            if len(matching) == 1:
+                return matching[0]
+        numeric = [name for name in candidates if is_number_column(table[name])]
+        if len(candidates) == 1 or len(numeric) == 1:
+            return (numeric or candidates)[0]
+        raise InputError(
+            f"{self.path}: which column is the whole house's power is not clear among {self._list(others)}; "
+            "name it: power=..."
+        )
+
+    def appliances(
+        self, given: Sequence[str] | str | None, table: pa.Table, taken: Sequence[str]
+    ) -> list[str]:
+        """Name the columns of sub-meters that were asked for."""
+        if given is None:
+            return []
+        if given == "all":
+            free = [name for name in self.names if name not in taken and not NOT_POWER.search(name)]
+            return [
+                name for name in free if is_number_column(table[name]) and table[name].null_count < len(table)
+            ]
+        return [self._known(name) for name in ([given] if isinstance(given, str) else given)]
+
+    def _known(self, name: str) -> str:
+        if name not in self.names:
+            raise InputError(f"{self.path} has no column {name!r}; it has {self._list()}")
+        return name
+
+    def _list(self, names: Sequence[str] | None = None) -> str:
+        return ", ".join(names or self.names) or "none"
+
+
+class _Reader:
+    """Turn columns of one table into minutes, all on the same stamps."""
+
+    def __init__(self, path: Path, table: pa.Table, stamps: Stamps, allow_coarse: bool) -> None:
+        self.path, self.table, self.stamps, self.allow_coarse = path, table, stamps, allow_coarse
+        unique = np.unique(stamps.seconds[~np.isnan(stamps.seconds)])
+        self.step_s = float(np.median(np.diff(unique))) if len(unique) > 1 else 60.0
+        if self.step_s > 60.0 and not allow_coarse:
+            raise InputError(
+                f"{path}: readings are {self.step_s:g} s apart; a minute or less is needed "
+                "(allow_coarse=True holds each reading, but hides the appliances)"
+            )
+
+    def mains(self, column: str, unit: str | None) -> tuple[Series, FoundUnit, tuple[str, ...]]:
+        values = self._values(column)
+        found = find_unit(f"{self.path}: {column}", column, values, unit)
+        notes = unit_notes(column, found, values)
+        if self.step_s > 60.0:
+            notes = (*notes, f"readings are {self.step_s:g} s apart: each is held, appliances are blurred")
+        return self._series(column, values, found), found, notes
+
+    def submeter(self, column: str, mains: FoundUnit) -> Series:
+        named = unit_in_name(column)
+        found = FoundUnit(named, "name") if named else mains
+        return self._series(column, self._values(column), found)
+
+    def _values(self, column: str) -> FloatArray:
+        values = to_numbers(f"{self.path}: {column}", self.table[column])
+        if np.isnan(values).all():
+            raise InputError(f"{self.path}: {column} is all gaps; name a column with readings")
+        return np.where(np.isnan(self.stamps.seconds), np.nan, values)
+
+    def _series(self, column: str, values: FloatArray, found: FoundUnit) -> Series:
+        where, scaled = f"{self.path}: {column}", values * found.scale
+        if not found.is_energy:
+            return self._held(minute_means(*self._padded(scaled), where))
+        if is_counter(values):
+            return register_to_power(where, self.stamps.seconds, scaled)
+        return self._held(interval_to_power(where, *self._padded(scaled), self.step_s))
+
+    def _padded(self, values: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Repeat the last of coarse readings at the end of its interval: it is held as the others are."""
+        if self.step_s <= 60.0:
+            return self.stamps.seconds, values
+        last = int(np.nanargmax(self.stamps.seconds))
+        end_s = self.stamps.seconds[last] + self.step_s - 60.0
+        return np.append(self.stamps.seconds, end_s), np.append(values, values[last])
+
+    def _held(self, series: Series) -> Series:
+        if self.step_s <= 60.0:
+            return series
+        held = fill_short_gaps(series, int(np.ceil(self.step_s / 60.0)) - 1)
+        return replace(held, notes=series.notes)
+
+
+def _joined(table: pa.Table, columns: Sequence[str]) -> pa.ChunkedArray:
+    if len(columns) == 1:
+        return table[columns[0]]
+    return pc.binary_join_element_wise(*(pc.cast(table[name], pa.string()) for name in columns), " ")
+
+
+def _stamp_rank(name: str) -> int:
+    """Prefer stamps that need no time zone (Unix, UTC) to local text, and both to a bare date."""
+    lowered = name.lower()
+    if re.search(r"unix|utc|epoch", lowered):
+        return 2
+    return 0 if lowered in ("date", "datum", "start") else 1

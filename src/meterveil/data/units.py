@@ -1,0 +1,114 @@
+"""Units of a user's own columns: found in the name, doubted where the values speak against it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import numpy as np
+
+from meterveil.data.household import MAX_PLAUSIBLE_W, FloatArray
+from meterveil.errors import InputError
+
+ColumnUnit = Literal["W", "kW", "VA", "kVA", "Wh", "kWh"]
+UNITS: tuple[ColumnUnit, ...] = get_args(ColumnUnit)
+
+PER_UNIT: dict[ColumnUnit, float] = {"W": 1.0, "kW": 1e3, "VA": 1.0, "kVA": 1e3, "Wh": 1.0, "kWh": 1e3}
+"""Watts, volt-amperes or watt-hours in one of the unit."""
+
+SPELLINGS: dict[str, ColumnUnit] = {
+    "w": "W", "watt": "W", "watts": "W", "kw": "kW", "kilowatt": "kW", "kilowatts": "kW",
+    "va": "VA", "kva": "kVA", "wh": "Wh", "kwh": "kWh",
+}  # fmt: skip
+
+CAMEL_ENDING = re.compile(r"[a-jl-z](k?Wh?|k?VA|KWH?)$")
+
+SUSPECT_KW_BELOW = 60.0
+"""A home whose meter never reaches this many watts does not exist; one below as many kilowatts does."""
+
+MIN_COUNTER_STEPS = 20
+"""Fewer readings than this may rise by chance."""
+
+
+@dataclass(frozen=True)
+class FoundUnit:
+    """Hold a column's unit and whether a person, its name or nobody says so."""
+
+    unit: ColumnUnit
+    source: Literal["option", "name", "guess"]
+
+    @property
+    def is_energy(self) -> bool:
+        """Tell a count of energy from a power."""
+        return self.unit in ("Wh", "kWh")
+
+    @property
+    def scale(self) -> float:
+        """Watts (or watt-hours) in one of the unit."""
+        return PER_UNIT[self.unit]
+
+
+def unit_in_name(column: str) -> ColumnUnit | None:
+    """Find a unit among the words of a column's name: "Power (kW)", "mains_w", "energyKWh"."""
+    words = re.findall(r"[A-Za-z]+", column)
+    ends = [ending.group(1) for word in words if (ending := CAMEL_ENDING.search(word))]
+    found = [SPELLINGS[word.lower()] for word in (*ends, *words) if word.lower() in SPELLINGS]
+    return found[-1] if found else None
+
+
+def check_unit(unit: str) -> ColumnUnit:
+    """Accept the spelling of a unit in any case."""
+    for known in UNITS:
+        if unit.lower() == known.lower():
+            return known
+    raise InputError(f"the unit {unit!r} is not known; give one of {', '.join(UNITS)}")
+
+
+def find_unit(where: str, column: str, values: FloatArray, unit: str | None) -> FoundUnit:
+    """Settle the unit of the whole-house column: the option wins, then the name, then the values.
+
+    Where nobody says it and the values are small, or only ever rise, no guess is safe: ask.
+    """
+    if unit is not None:
+        return FoundUnit(check_unit(unit), "option")
+    named = unit_in_name(column)
+    if named is not None:
+        return FoundUnit(named, "name")
+    largest = float(np.nanmax(np.abs(values)))
+    if is_counter(values):
+        raise InputError(
+            f"{where} only ever rises, to {largest:g}, as a meter's register does; "
+            'name its unit: unit="kWh" or unit="Wh" (or unit="W" if it is power)'
+        )
+    if largest < SUSPECT_KW_BELOW:
+        raise InputError(
+            f"{where} never exceeds {largest:g}, too little for watts and nothing says the unit; "
+            'name it: unit="kW" if these are kilowatts, unit="W" if they are watts'
+        )
+    return FoundUnit("W", "guess")
+
+
+def unit_notes(column: str, found: FoundUnit, values: FloatArray) -> tuple[str, ...]:
+    """Say what was assumed about a unit, and what looks wrong about it; reject what cannot be."""
+    largest = float(np.nanmax(np.abs(values)))
+    if found.is_energy:
+        return ()
+    if largest * found.scale > MAX_PLAUSIBLE_W:
+        raise InputError(
+            f"{column} reaches {largest:,.0f} {found.unit}, more than a home can draw "
+            f"({MAX_PLAUSIBLE_W:,.0f} W); name the right unit, one of {', '.join(UNITS)}"
+        )
+    if found.source == "guess":
+        return (f"{column}: nothing says the unit; up to {largest:,.0f}, so taken as W",)
+    if found.scale == 1.0 and largest < SUSPECT_KW_BELOW:
+        return (f'{column}: never exceeds {largest:g} {found.unit}; if these are kW, say unit="kW"',)
+    return ()
+
+
+def is_counter(values: FloatArray) -> bool:
+    """Tell a register that only rises from a power that comes and goes; a rare reset does not count."""
+    steps = np.diff(values[~np.isnan(values)])
+    if len(steps) < MIN_COUNTER_STEPS:
+        return False
+    return bool(np.sum(steps < 0) <= max(1, len(steps) // 1000) and np.any(steps > 0))

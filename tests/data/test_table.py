@@ -1,0 +1,375 @@
+import os
+from contextlib import contextmanager
+from datetime import date
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from meterveil.data.table import read_table
+from meterveil.errors import InputError
+
+START = pd.Timestamp("2024-01-10", tz="UTC")
+
+
+def write(folder: Path, text: str, name: str = "home.csv") -> Path:
+    path = folder / name
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def minutes(count: int, start: pd.Timestamp = START, step: str = "min") -> pd.DatetimeIndex:
+    return pd.date_range(start, periods=count, freq=step)
+
+
+def rows(stamps, values, header="time,power_w", separator=",") -> str:
+    lines = [separator.join(str(cell) for cell in row) for row in zip(stamps, values, strict=True)]
+    return "\n".join([header, *lines, ""])
+
+
+def unix(index: pd.DatetimeIndex) -> list[int]:
+    return [int(stamp.timestamp()) for stamp in index]
+
+
+def test_minutes_come_back_as_they_were(tmp_path):
+    stamps = [stamp.isoformat() for stamp in minutes(3)]
+    home = read_table(write(tmp_path, rows(stamps, [100, 250.5, 80])))
+    assert home.aggregate_w.tolist() == [100, 250.5, 80]
+    assert home.minutes[0] == START
+    assert (home.name, home.timezone, home.units["aggregate"]) == ("home", "UTC", "W")
+    assert home.appliances_w == {}
+
+
+def test_six_second_readings_become_minute_means(tmp_path):
+    stamps = unix(minutes(20, step="6s"))
+    home = read_table(write(tmp_path, rows(stamps, [100.0] * 10 + [200.0] * 5 + [400.0] * 5)))
+    assert home.aggregate_w.tolist() == [100.0, 300.0]
+
+
+@pytest.mark.parametrize("factor", [1, 1_000, 1_000_000, 1_000_000_000])
+def test_unix_stamps_of_any_fineness_are_told_apart(tmp_path, factor):
+    stamps = [second * factor for second in unix(minutes(5))]
+    home = read_table(write(tmp_path, rows(stamps, range(100, 105), "unix,watts")))
+    assert home.minutes[0] == START
+    assert home.aggregate_w.tolist() == [100, 101, 102, 103, 104]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "header"),
+    [
+        ("%Y-%m-%d %H:%M:%S", "Timestamp,Power (W)"),
+        ("%Y/%m/%d %H:%M", "DateTime,W"),
+        ("%d/%m/%Y %H:%M", "date,consumption_w"),
+        ("%d.%m.%Y %H:%M:%S", "Zeit,watts"),
+        ("%Y-%m-%dT%H:%M:%SZ", "utc,watts"),
+    ],
+)
+def test_dates_are_read_in_the_ways_people_write_them(tmp_path, pattern, header):
+    index = minutes(1440 * 14)
+    path = write(tmp_path, rows(index.strftime(pattern), np.arange(len(index)) % 700 + 100, header))
+    home = read_table(path)
+    assert home.minutes[0] == START
+    assert len(home.minutes) == len(index)
+    assert home.coverage() == {"aggregate": 1.0}
+
+
+def test_month_first_dates_are_recognised_by_days_above_twelve_and_said(tmp_path):
+    home = read_table(write(tmp_path, rows(minutes(1440 * 5).strftime("%m/%d/%Y %H:%M"), [200] * 7200)))
+    assert home.days()[0] == date(2024, 1, 10)
+    assert any("month/day/year" in note for note in home.notes)
+
+
+def test_dates_that_say_nothing_about_their_order_are_day_first_and_said(tmp_path):
+    home = read_table(write(tmp_path, rows(["02/03/2024 00:00", "02/03/2024 00:01"], [200, 300])))
+    assert home.minutes[0] == pd.Timestamp("2024-03-02", tz="UTC")
+    assert any("day/month/year" in note for note in home.notes)
+
+
+def test_separate_columns_of_date_and_time_are_joined(tmp_path):
+    text = "Date;Time;Global_active_power;Global_reactive_power;Voltage\n"
+    text += "16/12/2006;17:24:00;4.216;0.418;234.840\n16/12/2006;17:25:00;?;0.436;233.630\n"
+    text += "16/12/2006;17:26:00;5.374;0.498;233.290\n"
+    home = read_table(write(tmp_path, text, "power.txt"), unit="kW", timezone="Europe/Paris")
+    assert home.aggregate_w.tolist() == [4216.0, 4216.0, 5374.0]
+    assert home.minutes[0] == pd.Timestamp("2006-12-16 17:24", tz="Europe/Paris")
+
+
+def test_stamps_with_offsets_across_the_clock_change_need_no_guess(tmp_path):
+    index = minutes(240, pd.Timestamp("2024-10-26 23:00", tz="UTC")).tz_convert("Europe/London")
+    path = write(tmp_path, rows([stamp.isoformat() for stamp in index], [300] * 240))
+    home = read_table(path, timezone="Europe/London")
+    assert (home.minutes[0], len(home.minutes)) == (index[0], 240)
+    assert home.coverage() == {"aggregate": 1.0}
+    assert home.notes == ()
+
+
+def test_stamps_without_a_zone_are_utc_and_said(tmp_path):
+    home = read_table(write(tmp_path, rows(["2024-06-01 00:00", "2024-06-01 00:01"], [200, 300])))
+    assert home.minutes[0] == pd.Timestamp("2024-06-01", tz="UTC")
+    assert any("no time zone: taken as UTC" in note for note in home.notes)
+
+
+def test_the_repeated_hour_of_autumn_is_told_apart_by_order(tmp_path):
+    index = minutes(240, pd.Timestamp("2024-10-26 23:00", tz="UTC")).tz_convert("Europe/London")
+    path = write(tmp_path, rows(index.strftime("%Y-%m-%d %H:%M"), np.arange(240) + 100))
+    home = read_table(path, timezone="Europe/London")
+    assert home.aggregate_w.tolist() == list(range(100, 340))
+    assert home.notes == ()
+
+
+def test_an_autumn_hour_that_comes_only_once_is_summer_time_and_said(tmp_path):
+    index = pd.date_range("2024-10-27 00:30", "2024-10-27 01:30", freq="min")
+    path = write(tmp_path, rows(index.strftime("%Y-%m-%d %H:%M"), [300] * len(index)))
+    home = read_table(path, timezone="Europe/London")
+    assert home.minutes[-1] == pd.Timestamp("2024-10-27 00:30", tz="UTC")
+    assert any("31 stamps in the hour that the clocks repeat" in note for note in home.notes)
+
+
+def test_the_hour_that_spring_skips_is_put_forward_and_said(tmp_path):
+    index = pd.date_range("2024-03-31 00:30", "2024-03-31 01:59", freq="min")
+    path = write(tmp_path, rows(index.strftime("%Y-%m-%d %H:%M"), np.arange(90) + 100))
+    home = read_table(path, timezone="Europe/London")
+    assert home.aggregate_w.tolist() == list(range(100, 190))
+    assert home.minutes[-1] == pd.Timestamp("2024-03-31 02:59", tz="Europe/London")
+    assert any("60 stamps in the hour that the clocks skip" in note for note in home.notes)
+
+
+@pytest.mark.parametrize(
+    ("separator", "decimal"), [(";", ","), ("\t", ","), (";", "."), ("\t", "."), (",", ".")]
+)
+def test_separators_and_decimal_signs_are_found(tmp_path, separator, decimal):
+    values = [f"{value:.2f}".replace(".", decimal) for value in (100.25, 250.5, 80.75)]
+    home = read_table(write(tmp_path, rows(unix(minutes(3)), values, f"time{separator}watts", separator)))
+    assert home.aggregate_w.tolist() == [100.25, 250.5, 80.75]
+
+
+@pytest.mark.parametrize("header", ["time,power_kw", "time,Power (kW)", "time,powerKW", "time,kilowatts"])
+def test_kilowatts_in_the_name_are_kilowatts(tmp_path, header):
+    home = read_table(write(tmp_path, rows(unix(minutes(3)), [0.1, 2.5, 0.08], header)))
+    assert home.aggregate_w.tolist() == [100.0, 2500.0, 80.0]
+
+
+def test_a_unit_that_is_given_beats_the_name(tmp_path):
+    home = read_table(write(tmp_path, rows(unix(minutes(3)), [0.1, 2.5, 0.08], "time,power_w")), unit="kw")
+    assert home.aggregate_w.tolist() == [100.0, 2500.0, 80.0]
+
+
+def test_volt_amperes_stay_volt_amperes(tmp_path):
+    home = read_table(write(tmp_path, rows(unix(minutes(3)), [100, 250, 80], "time,mains_va")))
+    assert home.units["aggregate"] == "VA"
+
+
+def test_small_values_without_a_unit_are_suspected_to_be_kilowatts(tmp_path):
+    path = write(tmp_path, rows(unix(minutes(3)), [0.1, 2.5, 0.08], "time,power"))
+    with pytest.raises(InputError, match=r'never exceeds 2\.5, too little for watts.*unit="kW"'):
+        read_table(path)
+    assert read_table(path, unit="kW").aggregate_w.max() == 2500.0
+
+
+def test_small_values_named_watts_are_read_and_doubted(tmp_path):
+    home = read_table(write(tmp_path, rows(unix(minutes(3)), [0.1, 2.5, 0.08], "time,power_w")))
+    assert home.aggregate_w.max() == 2.5
+    assert any('if these are kW, say unit="kW"' in note for note in home.notes)
+
+
+def test_large_values_without_a_unit_are_watts_and_said(tmp_path):
+    home = read_table(write(tmp_path, rows(unix(minutes(3)), [100, 2500, 80], "time,power")))
+    assert any("nothing says the unit" in note for note in home.notes)
+
+
+def test_watts_named_kilowatts_are_refused(tmp_path):
+    path = write(tmp_path, rows(unix(minutes(3)), [100, 2500, 80], "time,power_kw"))
+    with pytest.raises(InputError, match="power_kw reaches 2,500 kW, more than a home can draw"):
+        read_table(path)
+
+
+def test_absurd_power_is_refused(tmp_path):
+    path = write(tmp_path, rows(unix(minutes(3)), [100, 2.5e6, 80]))
+    with pytest.raises(InputError, match="power_w reaches 2,500,000 W, more than a home can draw"):
+        read_table(path)
+
+
+def test_an_unknown_unit_lists_the_known_ones(tmp_path):
+    path = write(tmp_path, rows(unix(minutes(3)), [100, 2500, 80]))
+    with pytest.raises(InputError, match="'MW' is not known; give one of W, kW, VA, kVA, Wh, kWh"):
+        read_table(path, unit="MW")
+
+
+def test_a_register_becomes_the_power_between_its_readings(tmp_path):
+    watts = np.repeat([120.0, 2400.0, 600.0], 40)
+    register = 5000.0 + np.concatenate([[0.0], np.cumsum(watts) / 60_000])
+    home = read_table(write(tmp_path, rows(unix(minutes(121)), register, "time,total_kWh")))
+    np.testing.assert_allclose(home.aggregate_w, watts, atol=1e-3)
+
+
+def test_a_register_read_off_the_minute_conserves_energy(tmp_path):
+    rng = np.random.default_rng(3)
+    index = minutes(600, START + pd.Timedelta(seconds=17), "10s")
+    register = np.cumsum(rng.integers(0, 9, len(index))).astype(float)
+    home = read_table(write(tmp_path, rows(unix(index), register, "time,energy_Wh")))
+    first, last = home.minutes[0], home.minutes[-1] + pd.Timedelta(minutes=1)
+    seconds = [(stamp - index[0]).total_seconds() for stamp in (first, last)]
+    expected = np.diff(np.interp(seconds, np.arange(600) * 10.0, register))[0]
+    assert home.aggregate_w.sum() / 60 == pytest.approx(expected)
+
+
+def test_a_register_that_resets_loses_those_minutes_only_and_says_so(tmp_path):
+    register = 900 + np.arange(60) * 0.01
+    register[40:] = np.arange(20) * 0.01
+    path = write(tmp_path, rows(unix(minutes(60)), register, "time,meter_kwh"))
+    home = read_table(write(tmp_path, path.read_text(), "home2.csv"))
+    assert any("register fell 1 times" in note for note in home.notes)
+    np.testing.assert_allclose(home.aggregate_w, 600.0, atol=1e-6)
+
+
+def test_a_register_says_how_finely_it_counts(tmp_path):
+    register = np.floor(np.arange(60) * 5.3) / 1000
+    home = read_table(write(tmp_path, rows(unix(minutes(60)), register, "time,total_kwh")))
+    assert any("moves by 5 Wh at least: a minute is known to about 300 W" in note for note in home.notes)
+
+
+def test_a_rising_column_without_a_unit_is_asked_about(tmp_path):
+    path = write(tmp_path, rows(unix(minutes(60)), 5000 + np.arange(60), "time,value"))
+    with pytest.raises(InputError, match=r'only ever rises.*unit="kWh"'):
+        read_table(path)
+
+
+def test_energy_of_each_interval_becomes_power(tmp_path):
+    values = np.tile([0.002, 0.04], 30)
+    home = read_table(write(tmp_path, rows(unix(minutes(60)), values, "time,consumption_kwh")))
+    np.testing.assert_allclose(home.aggregate_w, np.tile([120.0, 2400.0], 30))
+
+
+def test_half_hours_are_refused_unless_asked_for(tmp_path):
+    path = write(tmp_path, rows(unix(minutes(48, step="30min")), np.tile([0.1, 0.5], 24), "time,kWh"))
+    with pytest.raises(InputError, match="readings are 1800 s apart; a minute or less is needed"):
+        read_table(path)
+    home = read_table(path, allow_coarse=True)
+    assert home.coverage() == {"aggregate": 1.0}
+    assert home.days() == [date(2024, 1, 10)]
+    np.testing.assert_allclose(home.aggregate_w, np.tile(np.repeat([200.0, 1000.0], 30), 24))
+    assert any("appliances are blurred" in note for note in home.notes)
+
+
+def test_submeters_are_read_when_they_are_named(tmp_path):
+    text = "time,mains_w,kettle_kw,fridge,temperature\n"
+    text += "".join(f"{second},2000,1.5,90,21\n" for second in unix(minutes(3)))
+    path = write(tmp_path, text)
+    assert read_table(path).appliances_w == {}
+    some = read_table(path, appliances=["kettle_kw"])
+    assert {name: watts.tolist() for name, watts in some.appliances_w.items()} == {"kettle_kw": [1500.0] * 3}
+    every = read_table(path, appliances="all")
+    assert list(every.appliances_w) == ["kettle_kw", "fridge"]
+    assert every.appliances_w["fridge"].tolist() == [90.0] * 3
+
+
+def test_a_negative_submeter_is_refused_and_feed_in_is_noted(tmp_path):
+    text = "time,mains_w,kettle\n" + "".join(f"{second},-300,-100\n" for second in unix(minutes(3)))
+    path = write(tmp_path, text)
+    assert any("feed-in" in note for note in read_table(path).notes)
+    with pytest.raises(InputError, match="kettle: -100 W is negative"):
+        read_table(path, appliances="all")
+
+
+def test_parquet_is_read_like_text(tmp_path):
+    index = minutes(3).tz_convert("Europe/London")
+    path = tmp_path / "home.parquet"
+    pq.write_table(pa.table({"when": pa.array(index), "power_kw": [0.1, 2.5, 0.08]}), path)
+    home = read_table(path, timezone="Europe/London")
+    assert home.aggregate_w.tolist() == [100.0, 2500.0, 80.0]
+    assert home.minutes[0] == START
+
+
+def test_stamps_that_go_back_are_sorted_and_said(tmp_path):
+    home = read_table(write(tmp_path, rows(unix(minutes(4))[::-1], [4, 3, 200, 100])))
+    assert home.aggregate_w.tolist() == [100, 200, 3, 4]
+    assert any("went back in time" in note for note in home.notes)
+
+
+def test_the_last_of_two_readings_of_a_stamp_counts_and_is_said(tmp_path):
+    stamps = unix(minutes(3))
+    home = read_table(write(tmp_path, rows([*stamps, stamps[1]], [100, 200, 300, 250])))
+    assert home.aggregate_w.tolist() == [100, 250, 300]
+    assert any("stamp of another" in note for note in home.notes)
+
+
+def test_empty_cells_and_logger_words_are_gaps(tmp_path):
+    values = ["100", "", "unavailable", "unknown", "NaN", "200"]
+    home = read_table(write(tmp_path, rows(unix(minutes(6)), values)))
+    np.testing.assert_array_equal(home.aggregate_w, [100, np.nan, np.nan, np.nan, np.nan, 200])
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "is empty; give a file with readings"),
+        ("\n\n", "is empty; give a file with readings"),
+        ("time,power_w\n", "has a header but no rows"),
+        ("1704844800,100\n1704844860,200\n", "has no header"),
+        ("time,power_w\n1704844800,100\n1704844860,abc\n", r"power_w, row 2: 'abc' is not a number"),
+        ("time,power_w\n2024-01-10,100\nyesterday,200\n", r"time, row 2: 'yesterday' is not a stamp"),
+        ("time,power_w\nmonday,100\ntuesday,200\n", r"time, row 1: 'monday' is not a stamp"),
+        ("time,power_w\n1704844800,\n1704844860,\n", "power_w is all gaps"),
+        ("time,power_w\n,100\n,200\n", "no stamps"),
+        ("time,power_w\n12,100\n72,200\n", "is not a stamp between the years 1990 and 2100"),
+        ("a,b\n1,2\n3,4\n", "no column of stamps among a, b; name it: timestamp="),
+        ("time,a,b\n1704844800,2,3\n", r"not clear among a, b; name it: power="),
+        ("time,power_w,power_w\n1704844800,2,3\n", "two columns named power_w"),
+        ("time,power_w\n1704844800,2,3\n", "not a table of 2 columns"),
+    ],
+)
+def test_a_bad_table_gets_one_clear_line(tmp_path, text, message):
+    path = write(tmp_path, text)
+    with pytest.raises(InputError, match=message) as caught:
+        read_table(path)
+    assert "\n" not in str(caught.value)
+
+
+def test_unknown_column_names_list_the_columns(tmp_path):
+    path = write(tmp_path, rows(unix(minutes(3)), [100, 200, 300]))
+    for option in ({"power": "watts"}, {"timestamp": "when"}, {"appliances": ["kettle"]}):
+        with pytest.raises(InputError, match=r"has no column .*; it has time, power_w"):
+            read_table(path, **option)
+
+
+def test_an_unknown_time_zone_is_refused(tmp_path):
+    path = write(tmp_path, rows(unix(minutes(3)), [100, 200, 300]))
+    with pytest.raises(InputError, match="'Mars/Base' is not a time zone"):
+        read_table(path, timezone="Mars/Base")
+
+
+def test_missing_files_folders_and_binaries_are_named(tmp_path):
+    with pytest.raises(InputError, match="does not exist"):
+        read_table(tmp_path / "none.csv")
+    with pytest.raises(InputError, match="is a folder"):
+        read_table(tmp_path)
+    noise = np.random.default_rng(0).bytes(5000)
+    (tmp_path / "noise.csv").write_bytes(noise)
+    with pytest.raises(InputError, match="is not text"):
+        read_table(tmp_path / "noise.csv")
+    (tmp_path / "noise.parquet").write_bytes(noise)
+    with pytest.raises(InputError, match="is not a Parquet file"):
+        read_table(tmp_path / "noise.parquet")
+
+
+@contextmanager
+def without_privileges():
+    """Act as a user to whom permissions apply, also where the tests run as root."""
+    root = os.geteuid() == 0
+    if root:
+        os.seteuid(65534)
+    try:
+        yield
+    finally:
+        if root:
+            os.seteuid(0)
+
+
+def test_a_file_that_may_not_be_read_is_named(tmp_path):
+    path = write(tmp_path, rows(unix(minutes(3)), [100, 200, 300]))
+    path.chmod(0)
+    with without_privileges(), pytest.raises(InputError, match="may not be read"):
+        read_table(path)
