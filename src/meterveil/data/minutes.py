@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +18,8 @@ from meterveil.data.household import FloatArray, Household, Unit
 from meterveil.errors import InputError
 
 IntArray = npt.NDArray[np.int64]
+Numbers = npt.NDArray[Any]
+"""Integers or floats, as the file had them."""
 
 MAX_FILL_MINUTES = 3
 """A gap of up to this many minutes holds the last known minute; a longer one stays a gap in full."""
@@ -48,7 +51,7 @@ class Series:
         return float(high - low) / (last_minute + 1 - first_minute)
 
 
-def minute_means(seconds: npt.NDArray[np.generic], watts: FloatArray, where: str = "readings") -> Series:
+def minute_means(seconds: Numbers, watts: FloatArray, where: str = "readings") -> Series:
     """Average samples of any rate over the minutes in which they lie.
 
     Samples may come unsorted, and a stamp may come twice, in which case the last one counts. NaN watts are
@@ -60,11 +63,17 @@ def minute_means(seconds: npt.NDArray[np.generic], watts: FloatArray, where: str
     if len(seconds) == 0:
         raise InputError(f"{where}: no readings; give a file with at least one value")
     check_seconds(float(seconds.min()), float(seconds.max()), where)
-    seconds, watts, notes = _sorted_without_duplicates(seconds, watts)
-    minute = np.floor_divide(seconds, 60).astype(np.int64)
-    starts = np.flatnonzero(np.diff(minute, prepend=minute[0] - 1))
-    counts = np.diff(starts, append=len(minute))
-    return Series(minute[starts], np.add.reduceat(watts, starts, dtype=np.float64) / counts, notes)
+    seconds, known_watts, backwards, duplicated = in_order(seconds, watts)
+    minute, total, count = minute_sums(seconds, known_watts)
+    return Series(minute, total / count, order_notes(backwards, duplicated))
+
+
+def minute_sums(seconds: Numbers, watts: Numbers) -> tuple[IntArray, FloatArray, IntArray]:
+    """Add up samples in order of their stamps: each minute that has any, its sum and its count."""
+    minute = np.floor_divide(seconds, 60).astype(np.int64, copy=False)
+    starts = np.append(0, np.flatnonzero(minute[1:] != minute[:-1]) + 1)
+    total = np.add.reduceat(watts, starts).astype(np.float64, copy=False)
+    return minute[starts], total, np.diff(starts, append=len(minute))
 
 
 def check_seconds(earliest: float, latest: float, where: str) -> None:
@@ -133,19 +142,16 @@ def minute_index(first_minute: int, last_minute: int, timezone: str) -> pd.Datet
     return pd.DatetimeIndex(seconds.astype("datetime64[s]"), tz="UTC").tz_convert(timezone)
 
 
-def _sorted_without_duplicates(
-    seconds: npt.NDArray[np.generic], watts: FloatArray
-) -> tuple[npt.NDArray[np.generic], FloatArray, tuple[str, ...]]:
-    steps = np.diff(seconds)
-    if np.all(steps > 0):
-        return seconds, watts, ()
-    backwards = int(np.sum(steps < 0))
+def in_order(seconds: Numbers, watts: Numbers) -> tuple[Numbers, Numbers, int, int]:
+    """Sort samples by stamp, keep the last of each, and count the steps back and the samples dropped."""
+    if np.all(seconds[1:] > seconds[:-1]):
+        return seconds, watts, 0, 0
+    backwards = int(np.sum(seconds[1:] < seconds[:-1]))
     if backwards:
         order = np.argsort(seconds, kind="stable")
         seconds, watts = seconds[order], watts[order]
-    last = np.append(np.diff(seconds) > 0, True)
-    duplicated = int(np.sum(~last))
-    return seconds[last], watts[last], order_notes(backwards, duplicated)
+    last = np.append(seconds[1:] > seconds[:-1], True)
+    return seconds[last], watts[last], backwards, int(np.sum(~last))
 
 
 def order_notes(backwards: int, duplicated: int) -> tuple[str, ...]:
