@@ -1,0 +1,181 @@
+"""When people get up, leave, cook and sleep: what makes one day, and one household, differ from the next."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+from typing import Literal
+
+import numpy as np
+import pandas as pd
+
+from meterveil.core.arrays import BoolArray
+from meterveil.data.household import FloatArray, midnight
+from meterveil.data.synthetic.segments import Segments, segments
+
+HOUR_S = 3600.0
+DAY_S = 24 * HOUR_S
+LATITUDE_DEG = 51.5
+TRIP_SHARE = 0.015
+"""Probability that a trip of one to three days begins on a given day."""
+
+Anchor = Literal["wake_h", "lunch_h", "dinner_h", "return_h", "sleep_h"]
+
+
+def child(seed: int, *keys: int) -> np.random.Generator:
+    """Make the generator of one purpose, so that more days or more appliances never shift its draws."""
+    return np.random.default_rng([seed, *keys])
+
+
+@dataclass(frozen=True)
+class Routine:
+    """Hold the hours and customs that a household keeps."""
+
+    wake_h: float
+    lie_in_h: float
+    sleep_h: float
+    leave_h: float
+    return_h: float
+    works_away: float
+    dinner_h: float
+    activity: float
+
+    @classmethod
+    def draw(cls, rng: np.random.Generator) -> Routine:
+        """Draw the routine of one household."""
+        return cls(
+            wake_h=rng.normal(6.9, 0.5),
+            lie_in_h=rng.uniform(0.5, 2.0),
+            sleep_h=rng.normal(22.9, 0.5),
+            leave_h=rng.normal(8.4, 0.3),
+            return_h=rng.normal(17.3, 0.6),
+            works_away=rng.choice([0.9, 0.7, 0.3]),
+            dinner_h=rng.normal(18.7, 0.5),
+            activity=rng.uniform(0.8, 1.35),
+        )
+
+
+@dataclass(frozen=True)
+class Day:
+    """Hold what happens on one civil day; hours are those of the wall clock, past 24 after midnight."""
+
+    start_s: float
+    """Seconds from the start of the trace to this day's midnight."""
+    length_s: float
+    weekend: bool
+    away: bool
+    wake_h: float
+    leave_h: float
+    return_h: float
+    lunch_h: float
+    dinner_h: float
+    sleep_h: float
+    dawn_h: float
+    dusk_h: float
+    cold: float
+    """Need for heating, 0 in July to 1 in January."""
+
+    def at_s(self, hour: FloatArray) -> FloatArray:
+        """Seconds of the trace at these wall-clock hours; clocks change at night, while all sleep."""
+        return self.start_s + hour * HOUR_S + np.where(hour >= 3, self.length_s - DAY_S, 0.0)
+
+    def between(self, from_h: float, to_h: float) -> tuple[float, float]:
+        """Start and stop of a stretch of wall-clock hours, in seconds of the trace."""
+        start_s, stop_s = self.at_s(np.array([from_h, to_h]))
+        return float(start_s), float(stop_s)
+
+    def home(self, hour: FloatArray) -> BoolArray:
+        """Tell whether somebody is in and awake."""
+        out = (hour >= self.leave_h) & (hour < self.return_h)
+        return (hour >= self.wake_h) & (hour < self.sleep_h) & ~out & (not self.away)
+
+    def presence(self) -> Segments:
+        """Return the stretches in which somebody is in and awake, with a weight of one."""
+        if self.away:
+            return segments(np.empty(0), np.empty(0), 1.0)
+        start_h = np.array([self.wake_h, self.return_h])
+        stop_h = np.array([min(self.leave_h, self.sleep_h), self.sleep_h])
+        return segments(self.at_s(start_h), self.at_s(stop_h), 1.0)
+
+
+@dataclass(frozen=True)
+class Habit:
+    """Do something so many times a day, on average, around a moment of the day."""
+
+    anchor: Anchor
+    offset_h: float
+    spread_h: float
+    per_day: float
+    weekend: float = 1.0
+    """Factor on `per_day` at weekends."""
+
+
+def hours_of(rng: np.random.Generator, day: Day, habits: Sequence[Habit], activity: float) -> FloatArray:
+    """Draw the wall-clock hours at which these habits happen, in order, while somebody is home."""
+    drawn = [np.empty(0)]
+    for habit in habits:
+        mean = habit.per_day * activity * (habit.weekend if day.weekend else 1.0)
+        count = rng.poisson(mean)
+        centre_h = getattr(day, habit.anchor) + habit.offset_h
+        drawn.append(centre_h + habit.spread_h * rng.standard_normal(count))
+    hours = np.sort(np.concatenate(drawn))
+    return hours[day.home(hours)]
+
+
+def plan_days(seed: int, routine: Routine, start: date, days: int, timezone: str) -> list[Day]:
+    """Plan the day before the trace, whose late events run into it, and every day of the trace."""
+    origin = midnight(start, timezone)
+    trips = child(seed, 0).random((days + 4, 2))
+    nights = np.where(trips[:, 0] < TRIP_SHARE, 1 + (3 * trips[:, 1]).astype(int), 0)
+    plan = []
+    for number in range(days + 1):
+        today = start + timedelta(days=number - 1)
+        away = any(nights[number + 3 - back] > back for back in range(4))
+        plan.append(_plan_day(child(seed, 1, number), routine, today, origin, away))
+    return plan
+
+
+def _plan_day(
+    rng: np.random.Generator, routine: Routine, today: date, origin: pd.Timestamp, away: bool
+) -> Day:
+    first, last = (midnight(day, str(origin.tz)) for day in (today, today + timedelta(days=1)))
+    weekend = today.weekday() >= 5
+    late_h = rng.normal(0.0, 0.5)
+    wake_h = routine.wake_h + (routine.lie_in_h if weekend else 0.0) + 0.6 * late_h
+    leave_h, return_h = _absence(rng, routine, weekend, wake_h)
+    dawn_h, dusk_h = _daylight(today, first + pd.Timedelta(hours=12))
+    return Day(
+        start_s=(first - origin).total_seconds(),
+        length_s=(last - first).total_seconds(),
+        weekend=weekend,
+        away=away,
+        wake_h=wake_h,
+        leave_h=leave_h,
+        return_h=return_h,
+        lunch_h=rng.normal(12.8, 0.4),
+        dinner_h=max(routine.dinner_h + rng.normal(0.0, 0.8), return_h + 0.6),
+        sleep_h=max(routine.sleep_h + (0.5 if weekend else 0.0) + late_h, return_h + 1.5),
+        dawn_h=dawn_h + abs(rng.normal(0.0, 0.4)),
+        dusk_h=dusk_h - abs(rng.normal(0.0, 0.6)),
+        cold=float(np.clip(0.3 + 0.7 * np.cos(2 * np.pi * (today.timetuple().tm_yday - 20) / 365), 0, 1)),
+    )
+
+
+def _absence(rng: np.random.Generator, routine: Routine, weekend: bool, wake_h: float) -> tuple[float, float]:
+    if not weekend and rng.random() < routine.works_away:
+        leave_h = max(routine.leave_h + rng.normal(0.0, 0.2), wake_h + 0.7)
+        return leave_h, max(routine.return_h + rng.normal(0.0, 0.7), leave_h + 2)
+    if rng.random() < 0.55:
+        leave_h = wake_h + rng.uniform(2.0, 7.0)
+        return leave_h, leave_h + rng.uniform(0.7, 4.5)
+    return 14.0, 14.0
+
+
+def _daylight(today: date, noon: pd.Timestamp) -> tuple[float, float]:
+    """Sunrise and sunset in wall-clock hours at the latitude of London, without the equation of time."""
+    declination = -np.radians(23.44) * np.cos(2 * np.pi * (today.timetuple().tm_yday + 10) / 365)
+    half_day_h = np.degrees(np.arccos(-np.tan(np.radians(LATITUDE_DEG)) * np.tan(declination))) / 15
+    summer_time = noon.dst()
+    solar_noon_h = 12 + (summer_time.total_seconds() / HOUR_S if summer_time else 0.0)
+    return float(solar_noon_h - half_day_h), float(solar_noon_h + half_day_h)

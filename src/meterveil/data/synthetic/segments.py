@@ -1,0 +1,102 @@
+"""Power as steps in continuous time, turned into minute means without sampling.
+
+Switching times are real numbers of seconds, so a minute in which something starts or stops holds the share
+of its power that a meter would have averaged: the partial minutes at the edges of every event.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from meterveil.data.household import FloatArray
+
+MINUTE_S = 60.0
+
+
+@dataclass(frozen=True)
+class Segments:
+    """Hold stretches of constant power; where they overlap, their powers add."""
+
+    start_s: FloatArray
+    stop_s: FloatArray
+    watts: FloatArray
+
+    def delayed(self, by_s: float) -> Segments:
+        """Move everything later by so many seconds."""
+        return Segments(self.start_s + by_s, self.stop_s + by_s, self.watts)
+
+    @property
+    def end_s(self) -> float:
+        """Second at which the last stretch stops; zero if there is none."""
+        return float(self.stop_s.max(initial=0.0))
+
+
+def segments(start_s: FloatArray, stop_s: FloatArray, watts: FloatArray | float) -> Segments:
+    """Build segments, one power for all or one each; a stretch that stops before it starts is dropped."""
+    keep = stop_s > start_s
+    return Segments(start_s[keep], stop_s[keep], np.broadcast_to(watts, start_s.shape)[keep])
+
+
+def levels(durations_s: Sequence[float] | FloatArray, watts: Sequence[float] | FloatArray) -> Segments:
+    """Hold one power after another without a pause, from second zero."""
+    edges = np.concatenate([[0.0], np.cumsum(durations_s)])
+    return Segments(edges[:-1], edges[1:], np.asarray(watts, dtype=np.float64))
+
+
+def join(parts: Iterable[Segments]) -> Segments:
+    """Lay segments over one another, each at its own time."""
+    every = [Segments(np.empty(0), np.empty(0), np.empty(0)), *parts]
+    return Segments(
+        np.concatenate([part.start_s for part in every]),
+        np.concatenate([part.stop_s for part in every]),
+        np.concatenate([part.watts for part in every]),
+    )
+
+
+def chain(parts: Iterable[Segments]) -> Segments:
+    """Let each part begin where the one before it ended."""
+    placed, now_s = [], 0.0
+    for part in parts:
+        placed.append(part.delayed(now_s))
+        now_s = placed[-1].end_s
+    return join(placed)
+
+
+def pulses(rng: np.random.Generator, duration_s: float, on_s: float, off_s: float, *watts: float) -> Segments:
+    """Switch between two powers (the second is 0 W unless given) as a thermostat or a drum does."""
+    high_w, low_w = (*watts, 0.0)[:2]
+    count = int(duration_s / (on_s + off_s)) + 1
+    spans = np.tile([on_s, off_s], count) * rng.uniform(0.85, 1.15, 2 * count)
+    edges = np.minimum(np.concatenate([[0.0], np.cumsum(spans)]), duration_s)
+    power = np.tile([high_w, low_w], count)
+    return Segments(edges[:-1], edges[1:], power)
+
+
+def wander(
+    rng: np.random.Generator, duration_s: float, watts: float, spread: float, step_s: float
+) -> Segments:
+    """Draw a power that strays around a mean by a relative `spread`, from one step to the next."""
+    count = max(1, int(duration_s / step_s))
+    stray = np.convolve(rng.standard_normal(count + 3), [0.6, 0.5, 0.4, 0.3], mode="valid")
+    power = watts * np.clip(1 + spread * stray, 0.2, 3.0)
+    return levels(np.full(count, duration_s / count), power)
+
+
+def minute_means(load: Segments, minutes: int) -> FloatArray:
+    """Average the power over each of the first `minutes` minutes, exactly.
+
+    A switch-on at a share f of minute k adds (1 - f) of its power to k and all of it to every later minute:
+    two entries in the differences of the means, so the cost is one sum however long a segment lasts.
+    """
+    last = float(minutes)
+    edges = np.clip(np.concatenate([load.start_s, load.stop_s]) / MINUTE_S, 0.0, last)
+    change_w = np.concatenate([load.watts, -load.watts])
+    minute = edges.astype(np.int64)
+    share = edges - minute
+    length = minutes + 2
+    change = np.bincount(minute, change_w * (1 - share), length)
+    change += np.bincount(minute + 1, change_w * share, length)
+    return np.maximum(np.cumsum(change)[:minutes], 0.0)
