@@ -1,0 +1,156 @@
+from datetime import date
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from meterveil.data.refit import APPLIANCES, UNUSED, read_refit
+from meterveil.errors import InputError
+
+HEADER = "Time,Unix,Aggregate," + ",".join(f"Appliance{n}" for n in range(1, 10)) + ",Issues"
+START = 1_393_632_000
+
+
+def row(second: int, aggregate: object = 300, kettle: object = 0, issues: int = 0) -> str:
+    text = pd.Timestamp(second, unit="s").strftime("%Y-%m-%d %H:%M:%S")
+    return f"{text},{second},{aggregate},90,0,0,0,0,0,0,{kettle},0,{issues}"
+
+
+def write(folder, rows, name="CLEAN_House2.csv"):
+    path = folder / name
+    path.write_text("\n".join([HEADER, *rows, ""]))
+    return path
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("METERVEIL_CACHE", str(tmp_path / "cache"))
+
+
+def test_every_house_has_nine_columns_with_names_of_their_own():
+    assert list(APPLIANCES) == [*range(1, 14), *range(15, 22)]
+    for names in APPLIANCES.values():
+        used = [name for name in names.split() if name != UNUSED]
+        assert len(names.split()) == 9
+        assert len(set(used)) == len(used)
+
+
+def test_eight_second_rows_become_minute_means_of_named_appliances(tmp_path):
+    rows = [row(START + 8 * n, aggregate=300 + n % 2, kettle=2000 * (n >= 30)) for n in range(60)]
+    home = read_refit(write(tmp_path, rows))
+    assert home.name == "REFIT house 2"
+    assert list(home.appliances_w) == ["fridge_freezer", "kettle"]
+    assert home.appliances_w["kettle"].tolist() == [0, 0, 0, 0, 2000, 2000, 2000, 2000]
+    np.testing.assert_allclose(home.aggregate_w[:4], [300.5, 300 + 3 / 7, 300.5, 300 + 4 / 7])
+
+
+def test_a_column_of_zeros_is_not_known(tmp_path):
+    path = write(tmp_path, [row(START), row(START + 60)])
+    home = read_refit(path)
+    assert list(home.appliances_w) == ["fridge_freezer"]
+    assert "kettle: zero throughout, so not known: dropped" in home.notes
+    with pytest.raises(InputError, match="kettle is zero throughout, so it is not known"):
+        read_refit(path, appliances=["kettle"])
+
+
+def test_flagged_rows_are_kept_and_counted(tmp_path):
+    home = read_refit(write(tmp_path, [row(START, 300, 2000, issues=1), row(START + 60, 2500, 2000)]))
+    assert home.aggregate_w.tolist() == [300, 2500]
+    assert any("1 of 2 rows are flagged" in note for note in home.notes)
+
+
+def test_stamps_are_utc_and_days_are_british(tmp_path):
+    summer = int(pd.Timestamp("2014-06-01", tz="Europe/London").timestamp())
+    home = read_refit(write(tmp_path, [row(summer + 60 * n) for n in range(1440)]))
+    assert home.days() == [date(2014, 6, 1)]
+
+
+def test_the_aggregate_may_be_the_sum_of_the_submeters(tmp_path):
+    home = read_refit(write(tmp_path, [row(START, 500, 100)]), aggregate="submeters")
+    assert home.aggregate_w.tolist() == [190.0]
+    assert "aggregate is the sum of the sub-meters" in home.notes
+
+
+def test_a_folder_needs_a_house_where_it_has_several(tmp_path):
+    write(tmp_path, [row(START)])
+    assert read_refit(tmp_path).name == "REFIT house 2"
+    write(tmp_path, [row(START)], "CLEAN_House15.csv")
+    with pytest.raises(InputError, match="no house is named; it has 2, 15"):
+        read_refit(tmp_path)
+    assert read_refit(tmp_path, house=15).name == "REFIT house 15"
+    with pytest.raises(InputError, match="there is no house 3; it has 2, 15"):
+        read_refit(tmp_path, house=3)
+
+
+@pytest.mark.parametrize(
+    ("name", "house", "message"),
+    [
+        ("CLEAN_House14.csv", None, "REFIT has no house 14; it has 1, 2, 3"),
+        ("CLEAN_House2.csv", 3, "is house 2, not 3"),
+        ("mine.csv", None, "which house is this"),
+    ],
+)
+def test_a_house_that_is_not_clear_is_asked_for(tmp_path, name, house, message):
+    with pytest.raises(InputError, match=message):
+        read_refit(write(tmp_path, [row(START)], name), house)
+
+
+def test_an_unknown_appliance_lists_those_of_the_house(tmp_path):
+    with pytest.raises(InputError, match="REFIT house 2 has no oven; it has fridge_freezer, washing_machine"):
+        read_refit(write(tmp_path, [row(START)]), appliances=["oven"])
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "is empty"),
+        (HEADER + "\n", "has a header but no rows"),
+        ("a,b\n1,2\n", "has no column Aggregate"),
+        (
+            "\n".join([HEADER, row(START), row(START + 60, "oops"), ""]),
+            r"Aggregate, row 2: 'oops' is not a number",
+        ),
+        ("\n".join([HEADER, row(START, 2_000_000), ""]), "more than a home can draw"),
+        ("\n".join([HEADER, row(START, ""), ""]), "Aggregate: no readings"),
+        ("\n".join([HEADER, "1,2,3", ""]), "not a table of 13 columns"),
+    ],
+)
+def test_a_bad_file_gets_one_clear_line(tmp_path, text, message):
+    path = tmp_path / "CLEAN_House2.csv"
+    path.write_text(text)
+    with pytest.raises(InputError, match=message) as caught:
+        read_refit(path)
+    assert "\n" not in str(caught.value)
+
+
+def test_missing_paths_are_named(tmp_path):
+    with pytest.raises(InputError, match="does not exist"):
+        read_refit(tmp_path / "CLEAN_House2.csv")
+    with pytest.raises(InputError, match=r"it has no CLEAN_House<N>.csv"):
+        read_refit(tmp_path, house=2)
+
+
+def test_rows_that_go_back_in_time_are_sorted_and_said(tmp_path):
+    home = read_refit(write(tmp_path, [row(START + 60, 200), row(START, 100)]))
+    assert home.aggregate_w.tolist() == [100, 200]
+    assert any("went back in time" in note for note in home.notes)
+
+
+def test_the_real_house_has_the_coverage_and_gaps_that_its_description_states(real_data):
+    home = read_refit(real_data / "refit", house=2)
+    assert list(home.appliances_w) == ["washing_machine", "dishwasher", "microwave", "kettle"]
+    assert all(share == pytest.approx(0.993, abs=5e-4) for share in home.coverage().values())
+    unknown = np.isnan(home.aggregate_w)
+    edges = np.flatnonzero(np.diff(unknown.astype(int), prepend=0, append=0))
+    utc = home.minutes.tz_convert("UTC")
+    gaps = {utc[low].strftime("%m-%d %H:%M"): high - low for low, high in edges.reshape(-1, 2)}
+    stated = {"03-10 18:31": 102, "03-21 15:37": 112, "04-08 14:32": 255, "04-18 13:53": 111}
+    assert stated.items() <= gaps.items()
+    assert sorted(set(gaps.values()) - set(stated.values())) == [45]
+    assert any("1 of 87,214 rows are flagged" in note for note in home.notes)
+
+
+def test_the_real_house_is_the_same_from_the_cache(real_data):
+    first, second = (read_refit(real_data / "refit", house=2) for _ in range(2))
+    np.testing.assert_array_equal(first.aggregate_w, second.aggregate_w)
+    assert (first.notes, list(first.appliances_w)) == (second.notes, list(second.appliances_w))
