@@ -1,0 +1,58 @@
+"""Batches of random cases: an example holds CASES households, each with a battery of its own."""
+
+import numpy as np
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from meterveil.core.battery import Battery, BatteryState
+from meterveil.core.decoys import Library
+
+CASES = 64
+EXAMPLES = 160
+assert CASES * EXAMPLES >= 10_000
+
+
+def column(low, high, *extra):
+    """(CASES,) floats in a range, with its ends and the extra values drawn often."""
+    inside = st.floats(low, high, allow_subnormal=False)
+    return hnp.arrays(np.float64, CASES, elements=st.one_of(inside, st.sampled_from([low, high, *extra])))
+
+
+@st.composite
+def batteries(draw):
+    soc_min = draw(column(0.0, 0.45, 0.1))
+    return Battery(
+        capacity_kwh=draw(column(0.5, 20.0, 8.0)),
+        charge_w=draw(column(0.0, 6000.0, 4000.0)),
+        discharge_w=draw(column(0.0, 6000.0, 4000.0)),
+        charge_efficiency=draw(column(0.7, 1.0)),
+        discharge_efficiency=draw(column(0.7, 1.0)),
+        soc_min=soc_min,
+        soc_max=soc_min + draw(column(0.05, 0.5)),
+        budget_kwh=draw(column(0.0, 10.0, np.inf, 1e-6, 0.01)),
+        export_limit_w=draw(column(0.0, 3000.0, np.inf, 0.1)),
+        import_limit_w=draw(column(100.0, 9000.0, np.inf)),
+    )
+
+
+@st.composite
+def states(draw, battery, outside=False):
+    if outside:
+        soc = draw(column(0.0, 1.0))
+    else:
+        soc = battery.soc_min + draw(column(0.0, 1.0)) * (battery.soc_max - battery.soc_min)
+        soc = np.clip(soc, battery.soc_min, battery.soc_max)
+    finite = np.where(np.isinf(battery.budget_kwh), 5.0, battery.budget_kwh)
+    return BatteryState(soc, draw(column(0.0, 1.0)) * finite)
+
+
+loads = column(-2000.0, 12000.0, 0.0, np.nan, 0.1, 230.7)
+requests = column(-8000.0, 8000.0, 0.0, 1e-7)
+
+
+@st.composite
+def libraries(draw):
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    count = draw(st.integers(1, 10))
+    signatures = [(f"a{k}", rng.uniform(1.0, 3500.0, rng.integers(1, 36))) for k in range(count)]
+    return Library.of(signatures, "random")
