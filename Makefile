@@ -1,0 +1,48 @@
+# The same commands for people and for CI. Every target makes .venv on first use and is a no-op later.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
+export PIP_BUILD_CONSTRAINT := $(CURDIR)/constraints.txt
+
+.PHONY: help demo test lint format bench pictures reproduce clean
+
+help:            ## list the targets
+	@grep -hE '^[a-z]+: .*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /make \1|/' | column -t -s '|'
+
+demo: $(VENV)/.user            ## simulate a day with decoys on the embedded household; ends with a table and a report
+	$(BIN)/meterveil demo
+
+test: $(VENV)/.dev             ## run the tests on two cores, with coverage
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --cov --cov-report=term:skip-covered
+
+lint: $(VENV)/.dev             ## check style, complexity, imports and types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(VENV)/.dev           ## mend what the linter can mend
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(VENV)/.dev            ## measure speed, as ratios within one run; writes benchmarks/latest.json
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/read_channel.py
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/simulate.py
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/citylearn.py
+
+clean:           ## remove what the other targets made
+	rm -rf $(VENV) out .coverage .coverage.* htmlcov .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -prune -exec rm -rf {} + -o -name '*.egg-info' -prune -exec rm -rf {} +
+
+$(VENV)/.user: pyproject.toml constraints.txt | $(VENV)/bin/python
+	$(BIN)/pip install -q -e .
+	touch $@
+
+$(VENV)/.dev: pyproject.toml constraints.txt | $(VENV)/bin/python
+	$(BIN)/pip install -q -e '.[dev]'
+	touch $@ $(VENV)/.user
+
+$(VENV)/bin/python:
+	$(PYTHON) -c 'import sys; assert sys.version_info >= (3, 11), "meterveil needs Python 3.11 or newer; say make PYTHON=python3.11"'
+	$(PYTHON) -m venv $(VENV)
