@@ -1,0 +1,161 @@
+"""What the release folders of UK-DALE and REDD share: `house_N/labels.dat` beside `channel_N.dat`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from meterveil.data.channels import read_channel
+from meterveil.data.files import readable_file
+from meterveil.data.household import Household, Unit
+from meterveil.data.minutes import Series, to_household
+from meterveil.data.names import canonical, distinct
+from meterveil.errors import InputError
+
+LABEL = re.compile(r"(\d+)\s+(\S.*?)\s*")
+HOUSE = re.compile(r"house_(\d+)")
+
+Aggregate = Literal["mains", "submeters"]
+
+
+@dataclass(frozen=True)
+class Release:
+    """Describe how one data set lays out and measures its houses."""
+
+    title: str
+    timezone: str
+    mains_label: str
+    """All channels with this label add up to what the meter reads."""
+    mains_unit: Unit
+    appliance_unit: Unit
+    subfolder: str = ""
+    """Folder of the houses inside the release, where they do not lie at its root."""
+
+
+@dataclass(frozen=True)
+class House:
+    """Name the channels of one house without having read them."""
+
+    folder: Path
+    mains: tuple[int, ...]
+    """Channel numbers that add up to what the meter reads."""
+    appliances: Mapping[str, int]
+    """Canonical name -> channel number, in the order of the channels."""
+
+    def channel_path(self, channel: int) -> Path:
+        """Return the file of a channel, whether it exists or not."""
+        return self.folder / f"channel_{channel}.dat"
+
+
+def find_houses(release: Release, folder: str | Path) -> dict[str, House]:
+    """List the houses of a release folder, or the one house whose folder it is, without reading channels."""
+    folder = Path(folder)
+    if not folder.is_dir():
+        raise InputError(f"{folder} is not a folder; give the folder of the {release.title} release")
+    if (folder / "labels.dat").exists():
+        return {folder.resolve().name: _read_house(release, folder)}
+    root = folder / release.subfolder if (folder / release.subfolder).is_dir() else folder
+    houses = sorted(
+        (path for path in root.iterdir() if path.is_dir() and HOUSE.fullmatch(path.name)),
+        key=lambda path: int(path.name.removeprefix("house_")),
+    )
+    if not houses:
+        raise InputError(
+            f"{folder} has neither labels.dat nor folders such as house_1; "
+            f"give the {release.title} release or one house of it"
+        )
+    return {path.name: _read_house(release, path) for path in houses}
+
+
+def read_house(
+    release: Release,
+    folder: str | Path,
+    house: int | None,
+    appliances: Sequence[str] | None,
+    aggregate: Aggregate,
+) -> Household:
+    """Read one house, and of it only the channels that are asked for (all where `appliances` is None)."""
+    name, found = _choose_house(release, Path(folder), house)
+    channels = _choose_appliances(f"{release.title} {name}", found, appliances)
+    if aggregate == "mains" and not found.mains:
+        raise InputError(
+            f"{found.folder}: no channel is labelled {release.mains_label}; use aggregate='submeters'"
+        )
+    mains = found.mains if aggregate == "mains" else ()
+    _check_files(found, [*mains, *channels.values()])
+    units: dict[str, Unit] = {"aggregate": release.mains_unit} | dict.fromkeys(
+        channels, release.appliance_unit
+    )
+    household = to_household(
+        f"{release.title} {name}",
+        total([read_channel(found.channel_path(channel)) for channel in mains]) if mains else None,
+        {key: read_channel(found.channel_path(channel)) for key, channel in channels.items()},
+        release.timezone,
+        units,
+    )
+    if mains:
+        return household
+    return replace(household, units={**household.units, "aggregate": release.appliance_unit})
+
+
+def total(parts: Sequence[Series]) -> Series:
+    """Add up the legs of a mains supply; a minute that one of them lacks is unknown."""
+    if len(parts) == 1:
+        return parts[0]
+    common = reduce(lambda left, right: np.intersect1d(left, right, True), [part.minute for part in parts])
+    watts = np.sum([part.watts[np.searchsorted(part.minute, common)] for part in parts], axis=0)
+    notes = tuple(note for part in parts for note in part.notes)
+    return Series(common, watts, (f"sum of {len(parts)} mains channels", *notes))
+
+
+def _read_house(release: Release, folder: Path) -> House:
+    path = folder / "labels.dat"
+    if not path.exists():
+        raise InputError(f"{folder} has no labels.dat; give a whole house of the {release.title} release")
+    labels: dict[int, str] = {}
+    for number, line in enumerate(readable_file(path).read_text(encoding="utf-8").splitlines(), start=1):
+        match = LABEL.fullmatch(line.strip())
+        if match:
+            labels[int(match[1])] = match[2]
+        elif line.strip():
+            raise InputError(f"{path}, line {number}: '{line}' is not '<channel> <name>'")
+    mains = tuple(channel for channel, label in sorted(labels.items()) if label == release.mains_label)
+    others = [channel for channel in sorted(labels) if channel not in mains]
+    return House(folder, mains, dict(zip(distinct(labels[n] for n in others), others, strict=True)))
+
+
+def _choose_house(release: Release, folder: Path, number: int | None) -> tuple[str, House]:
+    houses = find_houses(release, folder)
+    if number is None and len(houses) == 1:
+        return next(iter(houses.items()))
+    known = ", ".join(houses)
+    if number is None:
+        raise InputError(f"{folder} has several houses ({known}); say which one, such as house=1")
+    if f"house_{number}" not in houses:
+        raise InputError(f"{folder} has no house_{number}; it has {known}")
+    return f"house_{number}", houses[f"house_{number}"]
+
+
+def _choose_appliances(where: str, house: House, wanted: Sequence[str] | None) -> dict[str, int]:
+    if wanted is None:
+        return dict(house.appliances)
+    names = [name if name in house.appliances else canonical(name) for name in wanted]
+    unknown = [name for name in names if name not in house.appliances]
+    if unknown:
+        raise InputError(f"{where} has no {', '.join(unknown)}; it has {', '.join(house.appliances)}")
+    return {name: house.appliances[name] for name in names}
+
+
+def _check_files(house: House, channels: Sequence[int]) -> None:
+    missing = [house.channel_path(n).name for n in channels if not house.channel_path(n).exists()]
+    if missing:
+        raise InputError(
+            f"{house.folder}: labels.dat lists channels without a file: {', '.join(missing)}; "
+            "add the files, or ask only for appliances that have one"
+        )
