@@ -1,0 +1,117 @@
+from datetime import date
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from meterveil.core.tariff import PAPER_TARIFF, PriceSeries
+from meterveil.data.household import Household
+from meterveil.data.scenario import days, span
+from meterveil.errors import InputError
+
+
+def household(start="2013-03-29 00:00", minutes=4 * 1440 - 60, timezone="Europe/London", **appliances):
+    index = pd.date_range(start, periods=minutes, freq="min", tz=timezone)
+    return Household("home", index, np.arange(minutes, dtype=np.float64) % 900, appliances)
+
+
+def test_civil_days_may_have_23_and_25_hours():
+    spring = household()
+    assert [len(spring.day(day).minutes) for day in spring.days()] == [1440, 1440, 1380, 1440]
+    autumn = household("2013-10-27", minutes=1500)
+    assert [len(autumn.day(day).minutes) for day in autumn.days()] == [1500]
+
+
+def test_days_that_are_only_partly_recorded_are_not_days():
+    partly = household("2013-03-29 00:01", minutes=2 * 1440)
+    assert partly.days() == [date(2013, 3, 30)]
+
+
+def test_days_that_are_not_recorded_are_refused_with_the_span():
+    with pytest.raises(
+        InputError, match=r"not wholly recorded; the record holds 2013-03-29 .* to 2013-04-01"
+    ):
+        household().between(date(2013, 4, 1), date(2013, 4, 3))
+    with pytest.raises(InputError, match="end must be after start"):
+        household().between(date(2013, 3, 30), date(2013, 3, 30))
+
+
+def test_coverage_counts_the_known_minutes_of_each_channel():
+    kettle = np.zeros(1440)
+    kettle[:360] = np.nan
+    assert household(minutes=1440, kettle=kettle).coverage() == {"aggregate": 1.0, "kettle": 0.75}
+
+
+def test_an_unknown_appliance_is_refused_with_the_known_ones():
+    with pytest.raises(InputError, match="has no toaster; it has kettle"):
+        household(minutes=60, kettle=np.zeros(60)).select(["toaster"])
+
+
+def test_the_sum_of_the_sub_meters_is_unknown_where_one_is():
+    fridge, kettle = np.array([50.0, 60.0]), np.array([2000.0, np.nan])
+    total = household(minutes=2, fridge=fridge, kettle=kettle).metered_by_submeters()
+    np.testing.assert_array_equal(total.aggregate_w, [2050.0, np.nan])
+    assert "sum of the sub-meters" in total.notes[-1]
+    with pytest.raises(InputError, match="no sub-meters"):
+        household(minutes=2).metered_by_submeters()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"minutes": pd.DatetimeIndex([], tz="UTC")}, "no minutes"),
+        ({"minutes": pd.date_range("2013-01-01", periods=3, freq="min")}, "no time zone"),
+        ({"minutes": pd.date_range("2013-01-01", periods=3, freq="2min", tz="UTC")}, "not consecutive"),
+        (
+            {"minutes": pd.date_range("2013-01-01 00:00:30", periods=3, freq="min", tz="UTC")},
+            "not consecutive",
+        ),
+        ({"aggregate_w": np.zeros(2)}, "one value for each minute"),
+        ({"aggregate_w": np.zeros(3, dtype=np.float32)}, "give float64"),
+        ({"aggregate_w": np.array([0.0, 2e5, 0.0])}, "200,000 W is more than a home can draw"),
+    ],
+)
+def test_what_is_not_a_household_is_refused(change, message):
+    minutes = pd.date_range("2013-01-01", periods=3, freq="min", tz="UTC")
+    with pytest.raises(InputError, match=message):
+        Household(**{"name": "home", "minutes": minutes, "aggregate_w": np.zeros(3), **change})
+
+
+def test_a_span_carries_over_midnight_and_remembers_the_hour_before():
+    scenario = span(household(), date(2013, 3, 30), date(2013, 4, 1), PAPER_TARIFF)
+    assert (scenario.batch, scenario.lead, scenario.minutes.tolist()) == (1, 60, [1440 + 1380])
+    assert scenario.minute_of_day[0, [0, 59, 60]].tolist() == [1380, 1439, 0]
+    assert np.unique(scenario.day).size == 3
+    assert scenario.load_w[0, 60] == household().aggregate_w[1440]
+    assert scenario.load_w[0, 0] == household().aggregate_w[1380]
+
+
+def test_the_first_day_of_a_record_is_led_in_by_its_first_minute():
+    scenario = span(household(), date(2013, 3, 29), date(2013, 3, 30), PAPER_TARIFF)
+    assert set(scenario.load_w[0, :60]) == {household().aggregate_w[0]}
+
+
+def test_days_are_rows_that_end_when_the_day_does():
+    home = household()
+    scenario = days(home, home.days(), PAPER_TARIFF)
+    assert scenario.minutes.tolist() == [1440, 1440, 1380, 1440]
+    seven = scenario.minute_of_day == 420
+    assert set(scenario.price[seven & (np.arange(1500) >= 60)]) == {0.3075}
+
+
+def test_a_half_hourly_price_series_follows_the_clock_of_the_world_not_of_the_wall():
+    home = household()
+    first = int(home.minutes[0].timestamp()) // 60
+    starts = first + np.arange(0, 5 * 1440, 30)
+    series = PriceSeries(starts, np.arange(len(starts), dtype=np.float64))
+    scenario = span(home, date(2013, 3, 31), date(2013, 4, 1), series)
+    assert scenario.price[0, 60] == 96.0
+    assert scenario.price[0, -1] == 96.0 + 45.0
+
+
+def test_a_day_without_any_reading_is_refused():
+    index = pd.date_range("2013-01-01", periods=1440, freq="min", tz="UTC")
+    with pytest.raises(InputError, match="no reading at all"):
+        span(
+            Household("home", index, np.full(1440, np.nan)), date(2013, 1, 1), date(2013, 1, 2), PAPER_TARIFF
+        )
