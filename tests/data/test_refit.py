@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from meterveil.data.refit import APPLIANCES, UNUSED, read_refit
+from meterveil.data.refit import APPLIANCES, appliance_columns, read_refit
 from meterveil.errors import InputError
 
 HEADER = "Time,Unix,Aggregate," + ",".join(f"Appliance{n}" for n in range(1, 10)) + ",Issues"
@@ -27,19 +27,34 @@ def _own_cache(tmp_path, monkeypatch):
     monkeypatch.setenv("METERVEIL_CACHE", str(tmp_path / "cache"))
 
 
-def test_every_house_has_nine_columns_with_names_of_their_own():
+def test_every_house_of_the_release_has_nine_columns():
     assert list(APPLIANCES) == [*range(1, 14), *range(15, 22)]
-    for names in APPLIANCES.values():
-        used = [name for name in names.split() if name != UNUSED]
-        assert len(names.split()) == 9
-        assert len(set(used)) == len(used)
+    assert all(len(names.split()) == 9 for names in APPLIANCES.values())
+
+
+def test_appliances_of_one_kind_are_numbered_and_unused_columns_left_out():
+    assert list(appliance_columns(4))[:5] == [
+        "fridge_1",
+        "freezer",
+        "fridge_2",
+        "washing_machine_1",
+        "washing_machine_2",
+    ]
+    assert appliance_columns(12) == {
+        "fridge": "Appliance1",
+        "tv_1": "Appliance2",
+        "microwave": "Appliance3",
+        "kettle": "Appliance4",
+        "toaster": "Appliance5",
+        "tv_2": "Appliance6",
+    }
 
 
 def test_eight_second_rows_become_minute_means_of_named_appliances(tmp_path):
     rows = [row(START + 8 * n, aggregate=300 + n % 2, kettle=2000 * (n >= 30)) for n in range(60)]
     home = read_refit(write(tmp_path, rows))
-    assert home.name == "REFIT house 2"
-    assert list(home.appliances_w) == ["fridge_freezer", "kettle"]
+    assert home.name == "REFIT house_2"
+    assert list(home.appliances_w) == ["fridge", "kettle"]
     assert home.appliances_w["kettle"].tolist() == [0, 0, 0, 0, 2000, 2000, 2000, 2000]
     np.testing.assert_allclose(home.aggregate_w[:4], [300.5, 300 + 3 / 7, 300.5, 300 + 4 / 7])
 
@@ -47,7 +62,7 @@ def test_eight_second_rows_become_minute_means_of_named_appliances(tmp_path):
 def test_a_column_of_zeros_is_not_known(tmp_path):
     path = write(tmp_path, [row(START), row(START + 60)])
     home = read_refit(path)
-    assert list(home.appliances_w) == ["fridge_freezer"]
+    assert list(home.appliances_w) == ["fridge"]
     assert "kettle: zero throughout, so not known: dropped" in home.notes
     with pytest.raises(InputError, match="kettle is zero throughout, so it is not known"):
         read_refit(path, appliances=["kettle"])
@@ -73,11 +88,11 @@ def test_the_aggregate_may_be_the_sum_of_the_submeters(tmp_path):
 
 def test_a_folder_needs_a_house_where_it_has_several(tmp_path):
     write(tmp_path, [row(START)])
-    assert read_refit(tmp_path).name == "REFIT house 2"
+    assert read_refit(tmp_path).name == "REFIT house_2"
     write(tmp_path, [row(START)], "CLEAN_House15.csv")
     with pytest.raises(InputError, match="no house is named; it has 2, 15"):
         read_refit(tmp_path)
-    assert read_refit(tmp_path, house=15).name == "REFIT house 15"
+    assert read_refit(tmp_path, house=15).name == "REFIT house_15"
     with pytest.raises(InputError, match="there is no house 3; it has 2, 15"):
         read_refit(tmp_path, house=3)
 
@@ -96,7 +111,7 @@ def test_a_house_that_is_not_clear_is_asked_for(tmp_path, name, house, message):
 
 
 def test_an_unknown_appliance_lists_those_of_the_house(tmp_path):
-    with pytest.raises(InputError, match="REFIT house 2 has no oven; it has fridge_freezer, washing_machine"):
+    with pytest.raises(InputError, match="REFIT house_2 has no oven; it has fridge, washing_machine"):
         read_refit(write(tmp_path, [row(START)]), appliances=["oven"])
 
 

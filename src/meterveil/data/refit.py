@@ -21,6 +21,7 @@ from meterveil.data.delimited import column_names, read_columns, to_numbers
 from meterveil.data.files import readable_file
 from meterveil.data.household import Household
 from meterveil.data.minutes import Series, minute_means, to_household
+from meterveil.data.names import canonical, distinct
 from meterveil.errors import InputError
 
 FILE_NAME = re.compile(r"house_?(\d+)", re.IGNORECASE)
@@ -33,13 +34,13 @@ APPLIANCES: dict[int, str] = {
        "extractor_fan",
     3: "toaster fridge_freezer freezer tumble_dryer dishwasher washing_machine television "
        "microwave kettle",
-    4: "fridge freezer fridge_freezer washing_machine_1 washing_machine_2 computer television "
+    4: "fridge freezer fridge_freezer washing_machine washing_machine computer television "
        "microwave kettle",
     5: "fridge_freezer tumble_dryer washing_machine dishwasher computer television microwave "
        "kettle toaster",
-    6: "freezer washing_machine dishwasher computer_1 television microwave kettle toaster "
-       "computer_2",
-    7: "fridge freezer_1 freezer_2 tumble_dryer washing_machine dishwasher television toaster "
+    6: "freezer washing_machine dishwasher computer television microwave kettle toaster "
+       "computer",
+    7: "fridge freezer freezer tumble_dryer washing_machine dishwasher television toaster "
        "kettle",
     8: "fridge freezer tumble_dryer washing_machine toaster computer television microwave kettle",
     9: "fridge_freezer washer_dryer washing_machine dishwasher television microwave kettle hi_fi "
@@ -47,12 +48,12 @@ APPLIANCES: dict[int, str] = {
     10: "blender toaster chest_freezer fridge_freezer washing_machine dishwasher television "
         "microwave food_mixer",
     11: "fridge fridge_freezer washing_machine dishwasher computer microwave kettle router hi_fi",
-    12: "fridge_freezer television_1 microwave kettle toaster television_2 - - -",
-    13: "television_1 unknown washing_machine dishwasher tumble_dryer television_2 computer "
+    12: "fridge_freezer television microwave kettle toaster television - - -",
+    13: "television unknown washing_machine dishwasher tumble_dryer television computer "
         "microwave kettle",
     15: "fridge_freezer tumble_dryer washing_machine dishwasher computer television microwave "
         "kettle toaster",
-    16: "fridge_freezer_1 fridge_freezer_2 electric_heater_1 electric_heater_2 washing_machine "
+    16: "fridge_freezer fridge_freezer electric_heater electric_heater washing_machine "
         "dishwasher computer television dehumidifier",
     17: "freezer fridge_freezer tumble_dryer washing_machine computer television microwave kettle "
         "sockets",
@@ -70,7 +71,7 @@ APPLIANCES: dict[int, str] = {
 HOUSE_NOTES: dict[int, str] = {
     10: "appliance 1 was a fridge until 2014-06-17, appliance 2 a freezer until 2014-06-25",
     11: "aggregate is affected by solar panels",
-    19: "fridge_freezer is a fridge and a freezer on one plug",
+    19: "fridge: a fridge and a freezer on one plug",
     21: "aggregate is affected by solar panels; kettle shares its plug with a toaster",
 }
 
@@ -90,9 +91,7 @@ def read_refit(
     and counted: they bend the sum, not the reading of either meter.
     """
     file, number = find_house(Path(path), house)
-    columns = {
-        name: f"Appliance{n}" for n, name in enumerate(APPLIANCES[number].split(), 1) if name != UNUSED
-    }
+    columns = appliance_columns(number)
     wanted = _wanted(number, columns, appliances)
     series = _read_columns(file, ["Aggregate", *(columns[name] for name in wanted)])
     dropped = [name for name in wanted if not series[columns[name]].watts.any()]
@@ -102,9 +101,17 @@ def read_refit(
     notes = [HOUSE_NOTES[number]] if number in HOUSE_NOTES else []
     notes += [f"{name}: zero throughout, so not known: dropped" for name in dropped]
     household = to_household(
-        f"REFIT house {number}", series["Aggregate"], submeters, timezone, notes=tuple(notes)
+        f"REFIT house_{number}", series["Aggregate"], submeters, timezone, notes=tuple(notes)
     )
     return household.metered_by_submeters() if aggregate == "submeters" else household
+
+
+def appliance_columns(house: int) -> dict[str, str]:
+    """Map a house's appliances, by canonical name, to their columns."""
+    labels = APPLIANCES[house].split()
+    used = [number for number, label in enumerate(labels, start=1) if label != UNUSED]
+    names = distinct(labels[number - 1] for number in used)
+    return {name: f"Appliance{number}" for name, number in zip(names, used, strict=True)}
 
 
 def find_house(path: Path, house: int | None) -> tuple[Path, int]:
@@ -139,10 +146,11 @@ def refit_files(folder: Path) -> dict[int, Path]:
 def _wanted(house: int, columns: Mapping[str, str], appliances: Sequence[str] | None) -> list[str]:
     if appliances is None:
         return list(columns)
-    unknown = [name for name in appliances if name not in columns]
+    names = [name if name in columns else canonical(name) for name in appliances]
+    unknown = [name for name in names if name not in columns]
     if unknown:
-        raise InputError(f"REFIT house {house} has no {', '.join(unknown)}; it has {', '.join(columns)}")
-    return list(appliances)
+        raise InputError(f"REFIT house_{house} has no {', '.join(unknown)}; it has {', '.join(columns)}")
+    return names
 
 
 def _read_columns(file: Path, columns: Sequence[str]) -> dict[str, Series]:

@@ -1,0 +1,236 @@
+"""NILMTK's HDF5 files (ukdale.h5, redd.h5 and others): a table a meter, metadata as attributes.
+
+`/building<N>/elec/meter<M>/table` holds rows of `index` (time since the epoch) and `values_block_0` (one
+column a measurement). Which measurement that is, which meters are mains and which appliance hangs on which
+meter is said by pickled attributes, read here as plain data only.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from meterveil.data.cache import cached
+from meterveil.data.files import readable_file
+from meterveil.data.household import FloatArray, Household, Unit
+from meterveil.data.minutes import Series, check_seconds, minute_means, minute_sums, to_household
+from meterveil.data.names import canonical, distinct
+from meterveil.data.plain_pickle import load_plain
+from meterveil.data.release import total
+from meterveil.data.stamps import check_timezone
+from meterveil.errors import InputError
+
+ROWS_PER_CHUNK = 4_000_000
+UNITS_BY_PREFERENCE: dict[str, Unit] = {"active": "W", "apparent": "VA", "": "W"}
+"""Type of power -> unit, the preferred one first."""
+
+TICKS_PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+
+
+@dataclass(frozen=True)
+class _Meter:
+    """Say what is known about a meter before its table is read."""
+
+    number: int
+    labels: tuple[str, ...]
+    """Appliances on this meter, in the words of the release where the file keeps them."""
+    is_mains: bool
+    upstream: int
+
+
+def read_nilmtk(
+    path: str | Path,
+    house: int | None = None,
+    appliances: Sequence[str] | None = None,
+    aggregate: str = "mains",
+    dataset: str | None = None,
+) -> Household:
+    """Read one building of a NILMTK file; `dataset` names it where the file does not.
+
+    Mains that meter one supply each (REDD) are added up; mains that meter the same supply again, such as the
+    one-second meter of UK-DALE, are left out. Active power is preferred where a meter has it.
+    """
+    file = readable_file(path)
+    with _opened(file) as store:
+        number = _building(file, store, house)
+        about = _metadata(file, store)
+        meters = _meters(file, number, store[f"building{number}"])
+        mains, notes = _mains(file, number, meters) if aggregate == "mains" else ([], [])
+        wanted, nesting = _submeters(file, number, meters, appliances)
+        read = {meter: _read_meter(file, store, number, meter) for meter in (*mains, *wanted.values())}
+    if "timezone" not in about:
+        notes.append("the file names no time zone: days begin at midnight UTC")
+    units = {name: read[meter][1] for name, meter in wanted.items()}
+    first = mains or list(wanted.values())
+    units |= {"aggregate": read[first[0]][1]} if first else {}
+    household = to_household(
+        f"{dataset or about.get('name', file.stem)} house_{number}",
+        total([read[meter][0] for meter in mains]) if mains else None,
+        {name: read[meter][0] for name, meter in wanted.items()},
+        check_timezone(str(about.get("timezone", "UTC"))),
+        units,
+        (*notes, *nesting),
+    )
+    return replace(household, units=units)
+
+
+def nilmtk_houses(path: str | Path) -> list[int]:
+    """List the buildings of a NILMTK file."""
+    file = readable_file(path)
+    with _opened(file) as store:
+        return _buildings(store)
+
+
+@contextmanager
+def _opened(file: Path) -> Iterator[Any]:
+    try:
+        import h5py  # noqa: PLC0415  an extra: only this reader needs it
+        import hdf5plugin  # noqa: F401, PLC0415  registers blosc, with which NILMTK compresses
+    except ImportError:
+        raise InputError(f"{file} is HDF5, which needs the extra: pip install meterveil[hdf5]") from None
+    try:
+        with h5py.File(file, "r") as store:
+            yield store
+    except (OSError, KeyError, RuntimeError) as error:
+        reason = " ".join(str(error).split())[:160]
+        raise InputError(f"{file} is not a whole HDF5 file: {reason}") from None
+
+
+def _buildings(store: Any) -> list[int]:
+    found = (re.fullmatch(r"building(\d+)", key) for key in store)
+    return sorted(int(match.group(1)) for match in found if match)
+
+
+def _building(file: Path, store: Any, house: int | None) -> int:
+    houses = _buildings(store)
+    if not houses:
+        raise InputError(f"{file} has no /building<N>; it is not a file of NILMTK")
+    if house is None and len(houses) == 1:
+        return houses[0]
+    if house not in houses:
+        asked = "no house is named" if house is None else f"there is no house {house}"
+        raise InputError(f"{file}: {asked}; it has {', '.join(map(str, houses))}")
+    return int(house)
+
+
+def _metadata(file: Path, node: Any) -> dict[str, Any]:
+    data = node.attrs.get("metadata")
+    if data is None:
+        return {}
+    found = load_plain(f"{file}: metadata of {node.name}", bytes(data))
+    if not isinstance(found, Mapping):
+        raise InputError(f"{file}: metadata of {node.name} is {type(found).__name__}, not a dictionary")
+    return dict(found)
+
+
+def _meters(file: Path, number: int, building: Any) -> list[_Meter]:
+    """List the meters that have a table, with what the building's metadata says about each."""
+    metadata = {**_metadata(file, building["elec"]), **_metadata(file, building)}
+    described = metadata.get("elec_meters")
+    if not isinstance(described, Mapping):
+        raise InputError(f"{file}: building {number} does not describe its meters (elec_meters)")
+    labels: dict[int, list[str]] = {}
+    for appliance in metadata.get("appliances", []):
+        for meter in appliance.get("meters", []):
+            label = str(appliance.get("original_name") or appliance.get("type", "unknown"))
+            labels.setdefault(int(meter), []).append(label)
+    return [
+        _Meter(
+            int(meter),
+            tuple(labels.get(int(meter), ())),
+            bool(about.get("site_meter")),
+            int(about.get("submeter_of") or 0),
+        )
+        for meter, about in sorted(described.items())
+        if f"elec/meter{meter}/table" in building
+    ]
+
+
+def _mains(file: Path, number: int, meters: Sequence[_Meter]) -> tuple[list[int], list[str]]:
+    sites = [meter for meter in meters if meter.is_mains]
+    mains = [meter.number for meter in sites if meter.upstream in (0, meter.number)]
+    if not mains:
+        raise InputError(f"{file}: building {number} has no mains meter (site_meter); use another building")
+    again = [meter.number for meter in sites if meter.number not in mains]
+    return mains, [f"meter {meter} reads the same mains again: left out" for meter in again]
+
+
+def _submeters(
+    file: Path, number: int, meters: Sequence[_Meter], appliances: Sequence[str] | None
+) -> tuple[dict[str, int], list[str]]:
+    plugs = [meter for meter in meters if meter.labels and not meter.is_mains]
+    names = distinct(meter.labels[0] for meter in plugs)
+    known = {name: meter.number for name, meter in zip(names, plugs, strict=True)}
+    wanted = list(known)
+    if appliances is not None:
+        wanted = [name if name in known else canonical(name) for name in appliances]
+    unknown = [name for name in wanted if name not in known]
+    if unknown:
+        raise InputError(f"{file}: building {number} has no {', '.join(unknown)}; it has {', '.join(known)}")
+    chosen = {known[name]: name for name in wanted}
+    notes = [
+        f"{chosen[meter.number]}: metered again within {chosen[meter.upstream]}"
+        for meter in plugs
+        if meter.number in chosen and meter.upstream in chosen
+    ]
+    return {name: known[name] for name in wanted}, notes
+
+
+def _read_meter(file: Path, store: Any, house: int, meter: int) -> tuple[Series, Unit]:
+    group = store[f"building{house}/elec/meter{meter}"]
+    table, where = group["table"], f"{file}: {group.name}"
+    column, unit = _power_column(where, table)
+    series = cached(file, f"{group.name} {column}", lambda: _minutes(where, table, column))
+    return series, unit
+
+
+def _power_column(where: str, table: Any) -> tuple[int, Unit]:
+    """Find which column of the block is power, and its unit."""
+    if table.dtype.names is None or not {"index", "values_block_0"} <= set(table.dtype.names):
+        raise InputError(f"{where}: its columns are {table.dtype.names}, not those of a pandas table")
+    labels = load_plain(f"{where}: its column names", bytes(table.attrs.get("values_block_0_kind", b"N.")))
+    pairs = [tuple(label) if isinstance(label, list | tuple) else (label, "") for label in labels or ()]
+    for kind, unit in UNITS_BY_PREFERENCE.items():
+        if ("power", kind) in pairs:
+            return pairs.index(("power", kind)), unit
+    raise InputError(f"{where}: it measures {pairs or 'nothing known'}; power (active or apparent) is needed")
+
+
+def _minutes(where: str, table: Any, column: int) -> Series:
+    """Average a table chunk by chunk, so that memory does not grow with its rows."""
+    ticks = _ticks_per_second(where, table)
+    parts, ends = [], []
+    for begin in range(0, len(table), ROWS_PER_CHUNK):
+        seconds, watts = _samples(table[begin : begin + ROWS_PER_CHUNK], column, ticks)
+        if len(seconds):
+            ends.append((seconds[0], seconds[-1]))
+            parts.append(minute_sums(seconds, watts))
+            if np.any(seconds[1:] <= seconds[:-1]) or (len(ends) > 1 and ends[-2][1] >= seconds[0]):
+                return minute_means(*_samples(table[:], column, ticks), where)
+    if not parts:
+        raise InputError(f"{where}: no readings; leave this meter out")
+    check_seconds(ends[0][0], ends[-1][1], where)
+    minute, total_w, count = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+    starts = np.append(0, np.flatnonzero(np.diff(minute)) + 1)
+    return Series(minute[starts], np.add.reduceat(total_w, starts) / np.add.reduceat(count, starts))
+
+
+def _samples(rows: Any, column: int, ticks_per_second: int) -> tuple[FloatArray, FloatArray]:
+    watts = rows["values_block_0"].reshape(len(rows), -1)[:, column].astype(np.float64)
+    known = ~np.isnan(watts)
+    return rows["index"][known] / ticks_per_second, watts[known]
+
+
+def _ticks_per_second(where: str, table: Any) -> int:
+    """Tell how fine the stamps are; pandas counted nanoseconds before it could say otherwise."""
+    kind = bytes(table.attrs.get("index_kind", b"datetime64")).decode("ascii", "replace")
+    unit = kind.removeprefix("datetime64").strip("[]") or "ns"
+    if unit not in TICKS_PER_SECOND:
+        raise InputError(f"{where}: its index is {kind}, not a time; it is not a table of NILMTK")
+    return TICKS_PER_SECOND[unit]
