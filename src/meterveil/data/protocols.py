@@ -1,0 +1,146 @@
+"""Which days of which house teach, and which test: the paper's protocols as constants.
+
+The paper contradicts itself here and there; what is taken from it and why is decided in D1, D2, D10, D12, D15
+and D16, and stated once, in this file.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import date
+from typing import Literal
+
+from meterveil.data.household import Household
+from meterveil.data.names import canonical
+from meterveil.data.splits import Days, Split, day_range, held_out_days, split_days
+from meterveil.errors import InputError
+
+Dataset = Literal["ukdale", "redd", "refit"]
+
+ON_THRESHOLD_W: dict[str, float] = {
+    "kettle": 1000.0,
+    "microwave": 200.0,
+    "toaster": 500.0,
+    "fridge": 50.0,
+    "dishwasher": 20.0,
+    "washing_machine": 20.0,
+    "lighting": 50.0,
+    "kitchen_outlets": 50.0,
+}
+"""An appliance is on in a minute whose mean is at least this, for truth and prediction alike (D10)."""
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """Say which days of a house teach and test, and which appliances an attacker is asked for."""
+
+    dataset: Dataset
+    house: int
+    training: Days
+    """Civil days (D1); the last fifth of them validates."""
+    test: Days
+    """The main test day first."""
+    targets: tuple[str, ...]
+    """Appliances of the paper's tables, by canonical name."""
+    paper_names: tuple[str, ...]
+    """What the paper's tables call the targets."""
+    many_day_targets: tuple[str, ...]
+    """Appliances of the tables over many days (D12, D16)."""
+    aggregate: Literal["mains", "submeters"] = "mains"
+    """The real mains channel, not a sum of sub-meters (D2)."""
+
+    def split(self, household: Household) -> Split:
+        """Split the household's days as this protocol says."""
+        return split_days(household, self.training, self.test)
+
+    def held_out(self, household: Household, min_days: int = 14) -> Days:
+        """Pick the well covered days of the same house that neither teach nor choose anything (D16)."""
+        present = [name for name in self.many_day_targets if name in household.appliances_w]
+        return held_out_days(household.select(present), self.training, min_days=min_days)
+
+    def present_targets(self, household: Household, day: date) -> tuple[str, ...]:
+        """Name the targets that were metered and, at some minute of this day, on (D12)."""
+        known = household.day(day).appliances_w
+        return tuple(
+            name
+            for name in self.targets
+            if name in known and bool((known[name] >= on_threshold_w(name)).any())
+        )
+
+
+@dataclass(frozen=True)
+class EvaluationDay:
+    """Name one row of the paper's tables on other days and houses."""
+
+    dataset: Dataset
+    house: int
+    day: date
+    label: str
+    active_appliances: int
+    """How many appliances the paper calls active on this day."""
+
+
+UKDALE_HOUSE1 = Protocol(
+    dataset="ukdale",
+    house=1,
+    training=day_range(date(2013, 3, 19), date(2013, 3, 29)),
+    test=(date(2013, 3, 18),),
+    targets=("fridge", "kettle", "microwave", "toaster"),
+    paper_names=("Fridge freezer", "Kettle", "Microwave", "Toaster"),
+    many_day_targets=("fridge", "kettle", "microwave", "dishwasher"),
+)
+
+REDD_HOUSE2 = Protocol(
+    dataset="redd",
+    house=2,
+    training=day_range(date(2011, 4, 19), date(2011, 4, 29)),
+    test=(date(2011, 4, 29), date(2011, 4, 30)),
+    targets=("fridge", "lighting", "microwave", "kitchen_outlets_1", "kitchen_outlets_2"),
+    paper_names=("Fridge", "Light", "Microwave", "Sockets 1", "Sockets 2"),
+    many_day_targets=("fridge", "lighting", "microwave", "kitchen_outlets_1", "kitchen_outlets_2"),
+)
+
+PROTOCOLS: dict[str, Protocol] = {"ukdale": UKDALE_HOUSE1, "redd": REDD_HOUSE2}
+
+UKDALE_EVALUATION_DAYS = (
+    EvaluationDay("ukdale", 1, date(2013, 3, 18), "Spring-Monday, Main", 4),
+    EvaluationDay("ukdale", 1, date(2013, 1, 18), "Winter-Friday", 4),
+    EvaluationDay("ukdale", 1, date(2013, 3, 30), "Spring-Saturday", 1),
+    EvaluationDay("ukdale", 4, date(2013, 3, 30), "Spring-Saturday", 2),
+    EvaluationDay("ukdale", 1, date(2013, 7, 15), "Summer-Monday", 4),
+    EvaluationDay("ukdale", 2, date(2013, 7, 15), "Summer-Monday", 3),
+)
+"""Rows of the paper's table of held-out days on UK-DALE, in its order."""
+
+REDD_EVALUATION_DAYS = (
+    EvaluationDay("redd", 2, date(2011, 4, 29), "Spring-Friday, Main", 5),
+    EvaluationDay("redd", 2, date(2011, 4, 30), "Spring-Saturday", 5),
+    EvaluationDay("redd", 1, date(2011, 4, 26), "Spring-Tuesday", 3),
+    EvaluationDay("redd", 3, date(2011, 5, 25), "Spring-Wednesday", 3),
+    EvaluationDay("redd", 4, date(2011, 5, 1), "Spring-Sunday", 1),
+)
+"""Rows of the paper's table of held-out days on REDD, in its order."""
+
+LIBRARY_DAYS: dict[int, Days] = {
+    1: UKDALE_HOUSE1.training,
+    2: day_range(date(2013, 5, 21), date(2013, 5, 31)),
+}
+"""UK-DALE house -> days that signatures are taken from; of house 2, its first ten whole days (D15)."""
+
+
+def protocol(name: str) -> Protocol:
+    """Look up a protocol by name."""
+    if name not in PROTOCOLS:
+        raise InputError(f"there is no protocol {name!r}; there are {', '.join(PROTOCOLS)}")
+    return PROTOCOLS[name]
+
+
+def on_threshold_w(appliance: str) -> float:
+    """Return the power from which an appliance counts as on; `kitchen_outlets_2` is `kitchen_outlets`."""
+    kind = canonical(re.sub(r"_\d+$", "", appliance))
+    if kind not in ON_THRESHOLD_W:
+        raise InputError(
+            f"no power is set from which {appliance} is on; it is set for {', '.join(ON_THRESHOLD_W)}"
+        )
+    return ON_THRESHOLD_W[kind]
