@@ -1,0 +1,92 @@
+"""What an attacker is: it learns from households whose appliances are known and reads others' meters."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, Protocol, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from meterveil.data.household import Household
+from meterveil.errors import InputError
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+
+AGGREGATE = "aggregate"
+"""Target name of the household's own load: what it was before any battery changed the meter."""
+
+
+class Meter(NamedTuple):
+    """What an attacker sees: readings and their local time, (batch, minute) each; NaN where unknown."""
+
+    reading_w: FloatArray
+    minute_of_day: IntArray
+    weekday: IntArray  # Monday is 0
+
+
+class Prediction(NamedTuple):
+    """What an attacker says, appliance -> (batch, minute)."""
+
+    watts: Mapping[str, FloatArray]
+    on: Mapping[str, FloatArray]
+    """Probability that the appliance runs; empty where the attacker has no on/off head."""
+
+
+class Attacker(Protocol):
+    """Learn, predict, and be stored without code."""
+
+    def fit(self, households: Sequence[Household], targets: Sequence[str], rng: np.random.Generator) -> Self:
+        """Learn the targets (appliances, or `AGGREGATE`) from these households; return the fitted attacker.
+
+        The last fifth of each household's days only decides when to stop.
+        """
+        ...
+
+    def predict(self, meter: Meter) -> Prediction:
+        """Read every target out of the meter."""
+        ...
+
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """Return everything learned, as named arrays."""
+        ...
+
+    def restored(self, targets: Sequence[str], arrays: Mapping[str, npt.NDArray[Any]]) -> Self:
+        """Return the fitted attacker that `arrays` came from."""
+        ...
+
+
+def meter_of(household: Household) -> Meter:
+    """Show a household's meter to an attacker, as a batch of one."""
+    minutes = household.minutes
+    minute_of_day = np.asarray(minutes.hour * 60 + minutes.minute, dtype=np.int64)
+    weekday = np.asarray(minutes.weekday, dtype=np.int64)
+    return Meter(household.aggregate_w[None], minute_of_day[None], weekday[None])
+
+
+def truth_w(household: Household, target: str) -> FloatArray:
+    """Return what the target really drew, (minute,)."""
+    if target == AGGREGATE:
+        return household.aggregate_w
+    return household.select([target]).appliances_w[target]
+
+
+def filled(reading_w: FloatArray) -> FloatArray:
+    """Hold the last known reading over gaps, along the last axis; zero before the first one.
+
+    Models need a number in every minute; scores leave the unknown minutes out.
+    """
+    known = ~np.isnan(reading_w)
+    last = np.maximum.accumulate(np.where(known, np.arange(reading_w.shape[-1]), 0), axis=-1)
+    return np.nan_to_num(np.take_along_axis(reading_w, last, axis=-1))
+
+
+def check_targets(households: Sequence[Household], targets: Sequence[str]) -> None:
+    """Reject a fit that has nothing to learn from."""
+    if not households or not targets:
+        raise InputError("an attacker needs at least one household and one target to learn from")
+    for household in households:
+        for target in targets:
+            if np.isnan(truth_w(household, target)).all():
+                raise InputError(f"{household.name}: {target} has no known minute to learn from")

@@ -1,0 +1,118 @@
+"""The one supervised loop that all neural attackers share: early stopping, best weights kept, seeded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from meterveil.attackers.examples import Batch, Examples, Scale
+from meterveil.attackers.protocol import IntArray
+from meterveil.errors import InputError
+
+Progress = Callable[[int, float], None]
+"""Called after every epoch with its number and the validation loss."""
+
+
+class Loss(Protocol):
+    """Judge a network on a batch; `done` is the share of the training that lies behind it."""
+
+    def __call__(self, network: nn.Module, batch: Batch, done: float) -> Tensor:
+        """Return one number to make small."""
+        ...
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """Say how a network is built and trained.
+
+    It maps (batch, window) scaled readings to (batch, 2, output): the target's scaled power and the logit
+    of its being on, for the middle `output` minutes of the window.
+    """
+
+    build: Callable[[], nn.Module]
+    loss: Loss
+    window: int
+    output: int
+    scale: Scale = "spread"
+    """Scale a target to zero mean and unit spread, or by its highest power."""
+    stride: int = 8
+    """Windows of an epoch start this many minutes apart, from a random offset."""
+    overlap: int = 4
+    """In a prediction every minute is seen by this many windows, and their answers are averaged."""
+    batch: int = 64
+    epochs: int = 50
+    patience: int = 10
+    """Epochs without a better validation loss before training stops."""
+    learning_rate: float = 1e-3
+
+
+def power_and_state_loss(network: nn.Module, batch: Batch, done: float) -> Tensor:
+    """Squared error of the power plus cross-entropy of the state: what every network is judged by."""
+    del done
+    answer = network(batch.reading)
+    power = nn.functional.mse_loss(answer[:, 0], batch.power)
+    state = nn.functional.binary_cross_entropy_with_logits(answer[:, 1], batch.on)
+    return power + state
+
+
+def train(
+    network: nn.Module,
+    recipe: Recipe,
+    learning: Examples,
+    choosing: Examples,
+    rng: np.random.Generator,
+    progress: Progress | None = None,
+) -> None:
+    """Train until the validation loss stops falling; leave the best weights in the network."""
+    if not len(learning.starts) or not len(choosing.starts):
+        raise InputError(
+            f"no stretch of {recipe.window} minutes without a gap to learn from; give more or better days"
+        )
+    optimiser = torch.optim.Adam(network.parameters(), lr=recipe.learning_rate)
+    best_loss, best, since = np.inf, _weights(network), 0
+    for epoch in range(recipe.epochs):
+        network.train()
+        batches = list(_epoch(learning.starts, recipe, rng))
+        for number, starts in enumerate(batches):
+            done = (epoch + number / len(batches)) / recipe.epochs
+            optimiser.zero_grad(set_to_none=True)
+            loss = recipe.loss(network, learning.batch(starts), done)
+            loss.backward()  # type: ignore[no-untyped-call]
+            nn.utils.clip_grad_norm_(network.parameters(), 1.0)
+            optimiser.step()
+        loss_now = validation_loss(network, recipe, choosing)
+        since = 0 if loss_now < best_loss else since + 1
+        if since == 0:
+            best_loss, best = loss_now, _weights(network)
+        if progress:
+            progress(epoch, loss_now)
+        if since >= recipe.patience:
+            break
+    network.load_state_dict(best)
+    network.eval()
+
+
+def validation_loss(network: nn.Module, recipe: Recipe, choosing: Examples) -> float:
+    """Judge the network on windows that tile the validation days."""
+    network.eval()
+    starts = choosing.starts[:: recipe.output]
+    with torch.inference_mode():
+        losses = [
+            float(power_and_state_loss(network, choosing.batch(part), 1.0)) * len(part)
+            for part in np.array_split(starts, max(len(starts) // recipe.batch, 1))
+        ]
+    return float(np.sum(losses)) / len(starts)
+
+
+def _epoch(starts: IntArray, recipe: Recipe, rng: np.random.Generator) -> Iterator[IntArray]:
+    chosen = rng.permutation(starts[int(rng.integers(min(recipe.stride, len(starts)))) :: recipe.stride])
+    yield from np.array_split(chosen, max(round(len(chosen) / recipe.batch), 1))
+
+
+def _weights(network: nn.Module) -> dict[str, Tensor]:
+    return {name: value.detach().clone() for name, value in network.state_dict().items()}
