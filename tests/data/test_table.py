@@ -120,6 +120,35 @@ def test_the_repeated_hour_of_autumn_is_told_apart_by_order(tmp_path):
     assert home.notes == ()
 
 
+def test_an_autumn_hour_without_its_repetition_does_not_spoil_another_year(tmp_path):
+    years = [
+        pd.date_range(f"{day} 23:00", periods=180, freq="min", tz="UTC")
+        for day in ("2023-10-28", "2024-10-26")
+    ]
+    index = years[0].append(years[1]).tz_convert("Europe/London")
+    keep = ~((index.year == 2023) & (index >= years[0][120]))
+    index = index[keep]
+    path = write(tmp_path, rows(index.strftime("%Y-%m-%d %H:%M"), np.arange(len(index)) + 100))
+    home = read_table(path, timezone="Europe/London")
+    assert home.minutes[-1] == index[-1]
+    assert np.nansum(home.aggregate_w) == sum(range(100, 100 + len(index)))
+    assert any("60 stamps in the hour that the clocks repeat" in note for note in home.notes)
+
+
+def test_two_stamps_in_order_within_the_repeated_hour_stay_in_order(tmp_path):
+    stamps = [f"2024-10-27 {time}" for time in ("01:58", "01:59", "02:00", "02:01", "02:02", "02:03")]
+    home = read_table(write(tmp_path, rows(stamps, [100, 200, 300, 400, 500, 600])), timezone="Europe/London")
+    assert home.minutes[0] == pd.Timestamp("2024-10-27 00:58", tz="UTC")
+    assert (home.aggregate_w[0], home.aggregate_w[1], home.aggregate_w[-1]) == (100, 200, 600)
+
+
+def test_a_table_that_runs_backwards_through_autumn_is_told_apart_too(tmp_path):
+    index = minutes(240, pd.Timestamp("2024-10-26 23:00", tz="UTC")).tz_convert("Europe/London")[::-1]
+    path = write(tmp_path, rows(index.strftime("%Y-%m-%d %H:%M"), np.arange(240)[::-1] + 100))
+    home = read_table(path, timezone="Europe/London")
+    assert home.aggregate_w.tolist() == list(range(100, 340))
+
+
 def test_an_autumn_hour_that_comes_only_once_is_summer_time_and_said(tmp_path):
     index = pd.date_range("2024-10-27 00:30", "2024-10-27 01:30", freq="min")
     path = write(tmp_path, rows(index.strftime("%Y-%m-%d %H:%M"), [300] * len(index)))
@@ -281,6 +310,20 @@ def test_parquet_is_read_like_text(tmp_path):
     home = read_table(path, timezone="Europe/London")
     assert home.aggregate_w.tolist() == [100.0, 2500.0, 80.0]
     assert home.minutes[0] == START
+
+
+def test_a_parquet_file_without_any_stamp_is_refused(tmp_path):
+    path = tmp_path / "home.parquet"
+    nothing = pa.array([None, None], type=pa.timestamp("s"))
+    pq.write_table(pa.table({"time": nothing, "power_w": [100.0, 200.0]}), path)
+    with pytest.raises(InputError, match="time has no stamps"):
+        read_table(path)
+
+
+def test_a_register_needs_a_whole_minute(tmp_path):
+    counts = np.arange(30) * 0.001
+    with pytest.raises(InputError, match="span less than a full minute"):
+        read_table(write(tmp_path, rows(unix(minutes(30, step="s")), counts, "time,total_kwh")))
 
 
 def test_stamps_that_go_back_are_sorted_and_said(tmp_path):

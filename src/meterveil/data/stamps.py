@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 
 from meterveil.data.household import FloatArray
-from meterveil.data.minutes import EARLIEST_SECOND, LATEST_SECOND
+from meterveil.data.minutes import EARLIEST_SECOND, LATEST_SECOND, IntArray
 from meterveil.errors import InputError
 
 UNIX_FACTORS = (1, 1_000, 1_000_000, 1_000_000_000)
@@ -152,15 +153,34 @@ def _localised(index: pd.DatetimeIndex, zone: str) -> tuple[pd.DatetimeIndex, tu
     if skipped.any():
         notes.append(f"{int(skipped.sum()):,} stamps in the hour that the clocks skip in spring: put forward")
         index = index.where(~skipped, index + pd.Timedelta(hours=1))
-    try:
-        return index.tz_localize(zone, ambiguous="infer"), tuple(notes)
-    except ValueError:
-        summer = index.tz_localize(zone, ambiguous=True)
-        doubtful = int((summer != index.tz_localize(zone, ambiguous=False)).sum())
+    repeated = np.asarray(index.tz_localize(zone, ambiguous="NaT").isna()) & np.asarray(index.notna())
+    summer, doubtful = _summer_time(index, np.flatnonzero(repeated))
+    if doubtful:
         notes.append(
             f"{doubtful:,} stamps in the hour that the clocks repeat in autumn: taken as summer time"
         )
-        return summer, tuple(notes)
+    return index.tz_localize(zone, ambiguous=summer), tuple(notes)
+
+
+def _summer_time(index: pd.DatetimeIndex, repeated: IntArray) -> tuple[npt.NDArray[np.bool_], int]:
+    """Tell which of the rows in a repeated hour are still summer time: those before the clock steps back.
+
+    A file may run backwards; then the clock steps forward once. The second result counts the rows of the
+    days on which neither happens exactly once.
+    """
+    summer, doubtful = np.ones(len(index), dtype=bool), 0
+    days = index[repeated].normalize()
+    for day in days.unique():
+        rows = repeated[np.asarray(days == day)]
+        steps = np.diff(index[rows].asi8)
+        back, forward = np.flatnonzero(steps < 0), np.flatnonzero(steps > 0)
+        if len(back) == 1:
+            summer[rows[back[0] + 1 :]] = False
+        elif len(forward) == 1 and len(back) > 1:
+            summer[rows[: forward[0] + 1]] = False
+        else:
+            doubtful += len(rows)
+    return summer, doubtful
 
 
 def _zone_note(timezone: str | None) -> tuple[str, ...]:

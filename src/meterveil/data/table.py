@@ -152,7 +152,7 @@ class _Reader:
     def mains(self, column: str, unit: str | None) -> tuple[Series, FoundUnit, tuple[str, ...]]:
         values = self._values(column)
         found = find_unit(f"{self.path}: {column}", column, values, unit)
-        notes = unit_notes(column, found, values)
+        notes = unit_notes(f"{self.path}: {column}", column, found, values)
         if self.step_s > 60.0:
             notes = (*notes, f"readings are {self.step_s:g} s apart: each is held, appliances are blurred")
         return self._series(column, values, found), found, notes

@@ -89,14 +89,14 @@ def find_unit(where: str, column: str, values: FloatArray, unit: str | None) -> 
     return FoundUnit("W", "guess")
 
 
-def unit_notes(column: str, found: FoundUnit, values: FloatArray) -> tuple[str, ...]:
+def unit_notes(where: str, column: str, found: FoundUnit, values: FloatArray) -> tuple[str, ...]:
     """Say what was assumed about a unit, and what looks wrong about it; reject what cannot be."""
     largest = float(np.nanmax(np.abs(values)))
     if found.is_energy:
         return ()
     if largest * found.scale > MAX_PLAUSIBLE_W:
         raise InputError(
-            f"{column} reaches {largest:,.0f} {found.unit}, more than a home can draw "
+            f"{where} reaches {largest:,.0f} {found.unit}, more than a home can draw "
             f"({MAX_PLAUSIBLE_W:,.0f} W); name the right unit, one of {', '.join(UNITS)}"
         )
     if found.source == "guess":
