@@ -1,7 +1,8 @@
 """REFIT: one `CLEAN_House<N>.csv` a house, with the whole house and nine numbered appliances in watts.
 
-The file does not say what its appliances are; the release's readme does, and `APPLIANCES` keeps it. Where the
-readme's versions differ (houses 1, 10, 12, 13, 15, 17, 19 and 21 were corrected) the latest one counts.
+The file does not say what its appliances are; the release's readme does, and `APPLIANCES` keeps it. Versions
+of the readme differ in about half of the houses: the latest one counts, and where a plug changed hands during
+the study (house 10), its later appliance.
 """
 
 from __future__ import annotations
