@@ -99,7 +99,12 @@ def test_other_spellings_of_the_same_lines_equal_pandas(tmp_path, rewrite, block
     assert_equals_pandas(write(tmp_path, rewrite(lines(*readings(300)))), block_bytes=block_bytes)
 
 
-@given(st.lists(st.integers(0, 99_999), min_size=1, max_size=60), st.integers(15, 400))
+def test_stamps_whose_first_digits_change_within_a_block_equal_pandas(tmp_path):
+    seconds = 1_399_999_900 + 6 * np.arange(50)
+    assert assert_equals_pandas(write(tmp_path, lines(seconds, np.arange(50)))) == ()
+
+
+@given(st.lists(st.integers(0, 9_999_999), min_size=1, max_size=60), st.integers(15, 400))
 def test_any_plain_file_equals_pandas(tmp_path_factory, watts, block_bytes):
     path = write(tmp_path_factory.mktemp("any"), lines(START + 7 * np.arange(len(watts)), watts))
     assert_equals_pandas(path, block_bytes=block_bytes)

@@ -12,18 +12,19 @@ import numpy.typing as npt
 from meterveil.data.minutes import IntArray
 
 Word = np.uint64
-WORD_BYTES = 8
-LINE_BYTES = 16
-"""A line is gathered as two words: ten digits of stamp, a space and one to five digits of watts."""
-SHORTEST_LINE, LONGEST_LINE = 12, 16
+Words = npt.NDArray[np.uint64]
+
+PREFIX_BYTES = 2
+"""The first two of a stamp's ten digits change once in three years: they are compared, not parsed."""
+GATHERED_BYTES = 16
+"""The rest of a line is two words: eight digits; a space, one to seven digits and what follows them."""
+SHORTEST_LINE, LONGEST_LINE = 12, 18
 
 ZEROS = Word(0x3030_3030_3030_3030)
-"""Turns eight ASCII digits into 0 to 9, and anything else into something with a high nibble or above 9."""
-TAIL_ZEROS = Word(0x3030_3030_3020_3030)
-"""The same for the second word of a line, whose third byte is the space."""
-SPACE_BYTE = 0xFF_0000
+"""Turns ASCII digits into 0 to 9, and anything else into a byte with a high nibble or above 9."""
+SPACE_AND_ZEROS = Word(0x3030_3030_3030_3020)
 SIXES = Word(0x0606_0606_0606_0606)
-"""Added to a digit above 9, it carries into the high nibble."""
+"""Added to a byte above 9, it carries into the high nibble."""
 HIGH_NIBBLES = 0xF0F0_F0F0_F0F0_F0F0
 
 
@@ -34,10 +35,10 @@ class LineBlock:
     """
 
     def __init__(self, capacity_bytes: int) -> None:
-        self.text = np.empty(capacity_bytes + LINE_BYTES, dtype=np.uint8)
+        self.text = np.empty(capacity_bytes + GATHERED_BYTES, dtype=np.uint8)
         self._is_end = np.empty(capacity_bytes, dtype=np.bool_)
         most_lines = capacity_bytes // (SHORTEST_LINE + 1) + 1
-        self._words = np.empty((2, 2 * most_lines), dtype=Word)
+        self._digits, self._scratch = np.empty((2, 2 * most_lines), dtype=Word)
 
     def parse(self, size_bytes: int) -> tuple[IntArray, IntArray] | None:
         """Return seconds and watts of the first `size_bytes`, which end with a line break, or decline.
@@ -55,54 +56,56 @@ class LineBlock:
         return self._parse_lines(start, length)
 
     def _parse_lines(self, start: IntArray, length: IntArray) -> tuple[IntArray, IntArray] | None:
+        words = self._gather(start)
+        prefix = self._common_prefix(start)
         count = len(start)
-        lines = self._gather(start)
-        digits, scratch = (words[: 2 * count].reshape(2, count) for words in self._words)
-        tail = start.view(Word)
-        np.bitwise_xor(lines[:, 0], ZEROS, out=digits[0])
-        np.bitwise_xor(lines[:, 1], TAIL_ZEROS, out=tail)
-        _move_watts_to_the_top(tail, length, out=digits[1])
-        if not _all_digits(digits, scratch) or int(np.bitwise_or.reduce(tail)) & SPACE_BYTE:
-            return None
-        tail &= Word(0xFFFF)
-        if not _all_digits(tail, scratch[0]):
+        digits = self._digits[: 2 * count].reshape(2, count)
+        np.bitwise_xor(words[:, 0], ZEROS, out=digits[0])
+        space_and_watts = np.bitwise_xor(words[:, 1], SPACE_AND_ZEROS, out=start.view(Word))
+        _align_watts(space_and_watts, length, out=digits[1])
+        spaces_differ = int(np.bitwise_or.reduce(space_and_watts)) & 0xFF
+        if prefix is None or spaces_differ or not _all_digits(digits, self._scratch[: 2 * count]):
             return None
         _digits_to_numbers(digits)
-        seconds, watts = digits
-        seconds *= Word(100)
-        seconds += np.right_shift(tail, Word(8), out=scratch[0])
-        tail &= Word(0xFF)
-        tail *= Word(10)
-        seconds += tail
-        return seconds.view(np.int64), watts.view(np.int64)
+        seconds, watts = digits.view(np.int64)
+        seconds += prefix * 10**8
+        return seconds, watts
 
-    def _gather(self, start: IntArray) -> npt.NDArray[np.uint64]:
-        """Return the sixteen bytes from each line's start as (line, 2) words."""
+    def _gather(self, start: IntArray) -> Words:
+        """Return the sixteen bytes behind each line's prefix as (line, 2) words."""
         at_any_byte = np.ndarray(
-            (len(self.text) - LINE_BYTES + 1,), dtype=f"V{LINE_BYTES}", buffer=self.text.data, strides=(1,)
+            len(self.text) - PREFIX_BYTES - GATHERED_BYTES + 1,
+            dtype=f"V{GATHERED_BYTES}",
+            buffer=self.text[PREFIX_BYTES:].data,
+            strides=(1,),
         )
-        words: npt.NDArray[np.uint64] = at_any_byte[start].view("<u8").reshape(-1, 2)
+        words: Words = at_any_byte[start].view("<u8").reshape(-1, 2)
         return words
 
+    def _common_prefix(self, start: IntArray) -> int | None:
+        """Return the first two digits of all stamps as a number, or None if they differ or are none."""
+        for text in (self.text, self.text[1:]):
+            if np.any(text.take(start) != text[0]):
+                return None
+        prefix = self.text[:PREFIX_BYTES].tobytes()
+        return int(prefix) if prefix.isdigit() else None
 
-def _move_watts_to_the_top(
-    tail: npt.NDArray[np.uint64], length: IntArray, out: npt.NDArray[np.uint64]
-) -> None:
-    """Drop stamp and space below, and what follows the line above; what is left reads as 00000243."""
-    length -= SHORTEST_LINE - 1
+
+def _align_watts(space_and_watts: Words, length: IntArray, out: Words) -> None:
+    """Drop the space below and what follows the line above, so that what is left reads as 00000243."""
     length *= -8
-    length += 8 * WORD_BYTES
-    np.right_shift(tail, Word(24), out=out)
+    length += 8 * (LONGEST_LINE + 1)
+    np.right_shift(space_and_watts, Word(8), out=out)
     np.left_shift(out, length.view(Word), out=out)
 
 
-def _all_digits(digits: npt.NDArray[np.uint64], scratch: npt.NDArray[np.uint64]) -> bool:
-    np.add(digits, SIXES, out=scratch)
-    scratch |= digits
-    return not int(np.bitwise_or.reduce(scratch, axis=None)) & HIGH_NIBBLES
+def _all_digits(digits: Words, scratch: Words) -> bool:
+    np.add(digits.ravel(), SIXES, out=scratch)
+    scratch |= digits.ravel()
+    return not int(np.bitwise_or.reduce(scratch)) & HIGH_NIBBLES
 
 
-def _digits_to_numbers(digits: npt.NDArray[np.uint64]) -> None:
+def _digits_to_numbers(digits: Words) -> None:
     """Turn words of eight digits, the first in the lowest byte, into numbers: pairs, fours, then eights."""
     digits *= Word(10 << 8 | 1)
     digits >>= Word(8)
