@@ -1,0 +1,17 @@
+"""The `meterveil` command."""
+
+import sys
+
+
+def main() -> None:
+    """Run the command line; an interrupt while it still loads ends it as quietly as a later one."""
+    try:
+        from meterveil.cli import app  # noqa: PLC0415  importing this module must cost nothing
+
+        app()
+    except KeyboardInterrupt:
+        sys.exit(130)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,61 @@
+"""The command line: each verb parses, calls and prints; the work is done elsewhere.
+
+Verbs import what they need when they run, so that `--version` and `--help` answer at once.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from meterveil import __version__
+from meterveil.cli.data import app as data
+from meterveil.cli.simulate import demo, simulate
+from meterveil.errors import InputError
+
+
+class _Verbs(TyperGroup):
+    """Turn what a user can mend into one red line, and an interrupt into a short one."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except InputError as error:
+            _say(str(error), typer.colors.RED)
+            raise typer.Exit(2) from error
+        except KeyboardInterrupt as error:
+            _say("stopped", typer.colors.YELLOW)
+            raise typer.Exit(130) from error
+
+
+app = typer.Typer(
+    cls=_Verbs,
+    help="Smart-meter privacy that works on a real home battery.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+app.add_typer(data, name="data")
+app.command("simulate")(simulate)
+app.command("demo")(demo)
+
+
+def _say(message: str, colour: str) -> None:
+    typer.secho(" ".join(message.split()), fg=colour, err=True)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"meterveil {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
+    del version

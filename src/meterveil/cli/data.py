@@ -1,0 +1,95 @@
+"""`meterveil data`: look at readings before anything is done with them."""
+
+# ruff: noqa: PLC0415, PLR0913  heavy imports wait for the verb; a verb has as many arguments as it has options
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from meterveil.cli import options as opt
+
+if TYPE_CHECKING:
+    from meterveil.data.household import Household
+
+app = typer.Typer(help="Look at readings: coverage, gaps, pictures, statistics.", no_args_is_help=True)
+
+
+@app.command()
+def show(
+    path: opt.Source,
+    *,
+    house: opt.House = None,
+    day: Annotated[str | None, typer.Option(help="Day to draw; default: the first well known one.")] = None,
+    out: opt.Out = Path("out/data"),
+    timestamp: opt.Timestamp = None,
+    power: opt.Power = None,
+    unit: opt.Unit = None,
+    timezone: opt.Timezone = None,
+    appliances: opt.Appliances = None,
+) -> None:
+    """Say what is known of a household, channel by channel, and draw one of its days."""
+    from meterveil.data.listing import houses
+    from meterveil.data.load import load
+    from meterveil.data.splits import check_recorded
+    from meterveil.reports import write_household
+    from meterveil.simulate import first_day
+
+    several = houses(path) if house is None else {}
+    if len(several) > 1:
+        _list_houses(path, several)
+        return
+    wanted = opt.day_of(day, "--day") if day else None
+    household = load(path, house, **opt.reading(timestamp, power, unit, timezone, appliances))
+    if wanted:
+        check_recorded(household, [wanted])
+    _describe(household)
+    page = write_household(household, wanted or first_day(household), out)
+    _show_page(page)
+
+
+@app.command()
+def compare(
+    paths: Annotated[list[str], typer.Argument(metavar="PATH", help="Households; FOLDER:2 is its house 2.")],
+) -> None:
+    """Print statistics of households side by side, as a Markdown table."""
+    from meterveil.data.load import load
+    from meterveil.data.statistics import compare as compare_households
+
+    typer.echo(compare_households([load(*_path_and_house(path)) for path in paths]), nl=False)
+
+
+def _path_and_house(text: str) -> tuple[str, int | None]:
+    path, colon, house = text.rpartition(":")
+    return (path, int(house)) if colon and house.isdigit() else (text, None)
+
+
+def _list_houses(path: str, houses: dict[int, tuple[str, ...]]) -> None:
+    from meterveil.cli.tables import show_line, show_table
+
+    rows = [[str(number), ", ".join(names) or "(see --house)"] for number, names in houses.items()]
+    show_table([["house", "sub-meters"], *rows], path, ["sub-meters"])
+    show_line(f"choose one: meterveil data show {path} --house {next(iter(houses))}")
+
+
+def _describe(household: Household) -> None:
+    from meterveil.cli.tables import show_line, show_table
+    from meterveil.data.coverage import general_notes
+    from meterveil.reports import channel_rows, gap_rows
+
+    first, last = household.minutes[0], household.minutes[-1]
+    title = f"{household.name}: {first:%Y-%m-%d %H:%M} to {last:%Y-%m-%d %H:%M}, {household.timezone}"
+    show_table(channel_rows(household), title, ["unit", "notes"])
+    for note in general_notes(household):
+        show_line(f"note: {note}")
+    rows = gap_rows(household)
+    if len(rows) > 1:
+        show_table(rows, "longest gaps", ["from"])
+
+
+def _show_page(page: Path) -> None:
+    from meterveil.cli.tables import show_file
+
+    show_file("picture", page)

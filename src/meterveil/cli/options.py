@@ -1,0 +1,56 @@
+"""Options that several verbs share, each written once."""
+
+from __future__ import annotations
+
+from datetime import date
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from meterveil.errors import InputError
+
+SYNTHETIC = "synthetic"
+
+Source = Annotated[
+    str,
+    typer.Argument(
+        metavar="PATH", help="Folder or file of a data set, your own CSV or Parquet, or 'synthetic'."
+    ),
+]
+House = Annotated[int | None, typer.Option(help="Number of the house, where the data set has several.")]
+Timestamp = Annotated[str | None, typer.Option(help="Own table: column of the time stamps.")]
+Power = Annotated[str | None, typer.Option(help="Own table: column of the whole house's power.")]
+Unit = Annotated[str | None, typer.Option(help="Own table: W, kW, VA, kVA, Wh or kWh.")]
+Timezone = Annotated[str | None, typer.Option(help="Own table: time zone, such as Europe/London.")]
+Appliances = Annotated[
+    str | None, typer.Option(help="Sub-meters to read, separated by commas; own table: columns, or 'all'.")
+]
+Out = Annotated[Path, typer.Option(help="Folder for the files that are written.")]
+
+
+def day_of(text: str, option: str) -> date:
+    """Read a civil day."""
+    try:
+        return date.fromisoformat(text)
+    except ValueError as error:
+        raise InputError(f"{option} {text!r} is no day; write it as 2013-03-18") from error
+
+
+def reading(
+    timestamp: str | None = None,
+    power: str | None = None,
+    unit: str | None = None,
+    timezone: str | None = None,
+    appliances: str | None = None,
+) -> dict[str, object]:
+    """Gather the options of a reader, only those that were given."""
+    names = [name.strip() for name in appliances.split(",")] if appliances else None
+    given = {
+        "timestamp": timestamp,
+        "power": power,
+        "unit": unit,
+        "timezone": timezone,
+        "appliances": "all" if names == ["all"] else names,
+    }
+    return {name: value for name, value in given.items() if value is not None}

@@ -1,0 +1,129 @@
+"""What a defence did with a battery, minute by minute, and what that comes to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from datetime import date
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from meterveil.core import tariff
+from meterveil.core.arrays import KWH_PER_W_MINUTE, BoolArray, FloatArray, IntArray
+from meterveil.core.battery import Battery
+from meterveil.core.decoys import Library
+from meterveil.core.tariff import PAPER_TARIFF, Tariff
+
+_SAME_W = 1e-3
+"""A delivery this close to its request was not clipped."""
+
+
+@dataclass(frozen=True)
+class Setup:
+    """Fix what a simulation takes beside a household and a defence."""
+
+    library: Library
+    battery: Battery = field(default_factory=Battery)
+    tariff: Tariff = PAPER_TARIFF
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class Run:
+    """Hold what a defence did, one value for each minute of whole civil days."""
+
+    household: str
+    defence: str
+    setup: Setup
+    minutes: pd.DatetimeIndex
+    load_w: FloatArray
+    """Load of the household, NaN where the meter gave no reading."""
+    battery_w: FloatArray
+    asked_w: FloatArray
+    """What the defence asked of the battery; NaN where it could not know the load."""
+    soc: FloatArray
+    """At the end of each minute."""
+    soc_start: float
+    price: FloatArray
+    decoy: IntArray
+    """Row of the library that is being replayed; its size where none is."""
+
+    @property
+    def meter_w(self) -> FloatArray:
+        """What the meter shows."""
+        return self.load_w + self.battery_w
+
+    @property
+    def clipped(self) -> BoolArray:
+        """Minutes in which the battery could not deliver all that was asked."""
+        return np.abs(self.asked_w - self.battery_w) > _SAME_W
+
+    def days(self) -> list[date]:
+        """List the civil days of the run."""
+        return sorted(set(self.minutes.date))
+
+    def day(self, day: date) -> Run:
+        """Cut out one civil day, with the SoC that it began with."""
+        inside = np.asarray(self.minutes.normalize().date == day)
+        first = int(np.argmax(inside))
+        arrays = ("load_w", "battery_w", "asked_w", "soc", "price", "decoy")
+        cut: dict[str, Any] = {name: getattr(self, name)[inside] for name in arrays}
+        soc_start = float(self.soc[first - 1]) if first else self.soc_start
+        return replace(self, minutes=self.minutes[inside], soc_start=soc_start, **cut)
+
+    def decoy_names(self) -> pd.Series[str]:
+        """Name the appliance that each minute pretends; missing where no decoy runs."""
+        names = np.array([*self.setup.library.names, None], dtype=object)
+        return pd.Series(names[self.decoy], dtype="string")
+
+    def budget_left_kwh(self) -> FloatArray:
+        """Energy that may still be moved at the end of each minute, starting anew every civil day."""
+        moved_kwh = pd.Series(np.abs(self.battery_w) * KWH_PER_W_MINUTE)
+        today = moved_kwh.groupby(np.asarray(self.minutes.date)).cumsum().to_numpy()
+        return np.maximum(self.setup.battery.budget_kwh - today, 0.0)
+
+    def table(self) -> pd.DataFrame:
+        """Return the run as a table with one row for each minute."""
+        columns = {
+            "minute": self.minutes,
+            "load_w": self.load_w,
+            "battery_w": self.battery_w,
+            "meter_w": self.meter_w,
+            "soc": self.soc,
+            "price": self.price,
+            "decoy": self.decoy_names(),
+        }
+        return pd.DataFrame(columns)
+
+
+class Figures(NamedTuple):
+    """Sum a run up."""
+
+    known: float  # share of minutes with a reading
+    throughput_kwh: float  # in and out together
+    soc_end: float
+    energy_cost: float
+    degradation_cost: float
+    total_cost: float
+    soc_neutral_cost: float
+    clipped_minutes: int
+    rms_w: float  # root mean square of the battery power: how far the meter is from the truth
+
+
+def figures(run: Run) -> Figures:
+    """Sum a run up, or one day of it."""
+    battery = run.setup.battery
+    ends = np.array([run.soc_start]), run.soc[-1:]
+    cost = tariff.day_cost(battery, run.price[None], run.battery_w[None], *ends)
+    return Figures(
+        known=float(np.mean(~np.isnan(run.load_w))),
+        throughput_kwh=float(np.sum(np.abs(run.battery_w)) * KWH_PER_W_MINUTE),
+        soc_end=float(run.soc[-1]),
+        energy_cost=float(cost.energy[0]),
+        degradation_cost=float(cost.degradation[0]),
+        total_cost=float(cost.total[0]),
+        soc_neutral_cost=float(cost.soc_neutral[0]),
+        clipped_minutes=int(np.sum(run.clipped)),
+        rms_w=float(np.sqrt(np.mean(run.battery_w**2))),
+    )

@@ -1,0 +1,75 @@
+"""Pictures of what was measured: a day with every appliance, and how much of the record is known."""
+
+from __future__ import annotations
+
+from datetime import date
+
+import numpy as np
+import plotly.graph_objects as go
+from plotly.subplots import make_subplots
+
+from meterveil.core.arrays import KWH_PER_W_MINUTE
+from meterveil.data.coverage import all_channels, by_day
+from meterveil.data.household import FloatArray, Household
+from meterveil.plots import look
+
+_PANEL_PX = 104
+_LEAST_RANGE_W = 10.0
+"""An appliance that was off all day is a line at zero, not a picture of its noise."""
+_KNOWN_COLOURS = [[0, "#f1f3f4"], [1e-4, "#D55E00"], [0.5, "#F5C09A"], [0.9, "#A9CFE6"], [1, look.METER]]
+"""Grey for nothing, orange for little, and a step that shows between nearly and wholly known."""
+
+
+def household_figure(household: Household, day: date) -> go.Figure:
+    """Draw one civil day: the aggregate on top, every appliance that was known on that day below it."""
+    part = household.day(day)
+    known = {name: watts for name, watts in all_channels(part).items() if not np.all(np.isnan(watts))}
+    titles = [_panel_title(part, name, watts) for name, watts in known.items()]
+    rows = max(len(known), 1)
+    gap = 34 / (_PANEL_PX * rows)
+    panels = make_subplots(
+        rows, 1, shared_xaxes=True, subplot_titles=titles, vertical_spacing=min(gap, 0.9 / rows)
+    )
+    x, axis = look.clock(part.minutes)
+    colours = look.colours_of(list(part.appliances_w))
+    for row, (name, watts) in enumerate(known.items(), start=1):
+        colour = colours.get(name, "#5f6368")
+        panels.add_traces(look.area(x, watts, look.readable(name), colour), row, 1)
+        panels.update_yaxes(range=_range_w(watts), ticksuffix=part.units.get(name, "W"), row=row)
+    look.head_panels(panels)
+    panels.update_xaxes(**axis)
+    panels.update_yaxes(nticks=4, tickformat=look.WATTS["tickformat"])
+    figure = look.figure_of(panels, f"{household.name}, {day:%A %d %B %Y}", 90 + _PANEL_PX * rows)
+    return figure.update_layout(showlegend=False, hovermode="x")
+
+
+def coverage_figure(household: Household) -> go.Figure:
+    """Draw which share of each day is known, one row for each channel."""
+    days, known = by_day(household)
+    names = [look.readable(name) for name in all_channels(household)]
+    strip = go.Heatmap(
+        x=days,
+        y=names,
+        z=np.round(known * 100, 1),
+        zmin=0,
+        zmax=100,
+        ygap=2,
+        colorscale=_KNOWN_COLOURS,
+        colorbar={"ticksuffix": " %", "thickness": 8, "len": 1.0, "nticks": 4},
+        hovertemplate="%{y}<br>%{x|%a %d %b %Y}: %{z:.1f} % known<extra></extra>",
+    )
+    figure = look.figure_of(go.Figure(strip), f"{household.name}: known minutes", 130 + 24 * len(names))
+    figure.update_yaxes(autorange="reversed", showgrid=False)
+    figure.update_xaxes(tickangle=0, nticks=4)
+    return figure.update_layout(hovermode="closest", margin_b=60)
+
+
+def _panel_title(part: Household, name: str, watts: FloatArray) -> str:
+    unit = part.units.get(name, "W")
+    energy_kwh = float(np.nansum(watts)) * KWH_PER_W_MINUTE
+    return f"<b>{look.readable(name)}</b> ({unit}), {energy_kwh:.2f} k{unit}h"
+
+
+def _range_w(watts: FloatArray) -> list[float]:
+    low, high = float(np.nanmin(watts)), float(np.nanmax(watts))
+    return [min(low * 1.05, 0.0), max(high * 1.08, _LEAST_RANGE_W)]

@@ -1,0 +1,254 @@
+"""Pictures of what a defence did: the meter before and after, the battery, its charge and its budget."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+import plotly.graph_objects as go
+from plotly.subplots import make_subplots
+
+from meterveil.core.arrays import BoolArray
+from meterveil.data.run import Run, figures
+from meterveil.plots import look
+
+_MINUTE_MS = 60_000
+_LABELS = 9
+"""More labels than this crowd the picture of a day."""
+_LABEL_ROOM_MINUTES = 80
+_LABEL_LEAST_MINUTES = 4
+
+
+def day_figure(run: Run) -> go.Figure:
+    """Draw a day: load before and meter after, battery power by decoy, state of charge and budget."""
+    titles = (
+        "<b>What the meter shows</b>",
+        "<b>Battery power</b> (up charges, down discharges)",
+        "<b>State of charge</b>, and budget left today",
+    )
+    panels = make_subplots(
+        3, 1, shared_xaxes=True, subplot_titles=titles, row_heights=[0.42, 0.33, 0.25], vertical_spacing=0.085
+    )
+    x, axis = look.clock(run.minutes)
+    for trace in _before_and_after(run, x):
+        panels.add_trace(trace, 1, 1)
+    for trace in _battery_bars(run, x):
+        panels.add_trace(trace, 2, 1)
+    for trace in _charge_lines(run, x):
+        panels.add_trace(trace, 3, 1)
+    _mark_gaps(panels, run, x)
+    look.head_panels(panels)
+    panels.update_xaxes(**axis)
+    panels.update_yaxes(**look.WATTS)
+    panels.update_yaxes(tickformat="", ticksuffix=" %", range=[-3, 103], row=3)
+    figure = look.figure_of(panels, f"{run.household}, {run.minutes[0]:%d %B %Y}: {run.defence}", 860)
+    return figure.update_layout(legend_y=-0.07, legend_yanchor="top", margin_b=150)
+
+
+def days_figure(run: Run) -> go.Figure:
+    """Draw each day of a long run: energy moved, and the charge at its end."""
+    days = run.days()
+    rows = [figures(run.day(day)) for day in days]
+    panels = make_subplots(
+        2,
+        1,
+        shared_xaxes=True,
+        vertical_spacing=0.14,
+        subplot_titles=("<b>Energy moved</b> (in and out)", "<b>State of charge</b> at midnight"),
+    )
+    moved = go.Bar(x=days, y=[row.throughput_kwh for row in rows], marker_color=look.METER, name="moved")
+    soc = go.Scatter(
+        x=days,
+        y=[row.soc_end * 100 for row in rows],
+        name="charge",
+        mode="lines+markers",
+        line_color=look.SOC,
+    )
+    panels.add_trace(moved, 1, 1)
+    panels.add_trace(soc, 2, 1)
+    look.head_panels(panels)
+    panels.update_yaxes(ticksuffix=" kWh", row=1)
+    panels.update_yaxes(ticksuffix=" %", range=[0, 100], row=2)
+    panels.update_xaxes(type="date", tickformat="%d %b\n%Y")
+    figure = look.figure_of(panels, f"{run.household}: {run.defence}, {len(days)} days", 460)
+    return figure.update_layout(showlegend=False, bargap=0.15)
+
+
+def comparison_figure(runs: Sequence[Run]) -> go.Figure:
+    """Draw the same day under several defences, load in grey and meter in colour."""
+    titles = [f"<b>{run.defence}</b>" for run in runs]
+    panels = make_subplots(len(runs), 1, shared_xaxes=True, subplot_titles=titles, vertical_spacing=0.09)
+    x, axis = look.clock(runs[0].minutes)
+    for row, run in enumerate(runs, start=1):
+        for trace in _before_and_after(run, x):
+            panels.add_trace(trace.update(showlegend=trace.showlegend is None and row == 1), row, 1)
+    look.head_panels(panels)
+    panels.update_xaxes(**axis)
+    top_w = max(_top_w(run) for run in runs)
+    panels.update_yaxes(**look.WATTS, range=[0, top_w * 1.05])
+    title = f"{runs[0].household}, {runs[0].minutes[0]:%d %B %Y}: defences compared"
+    figure = look.figure_of(panels, title, 120 + 210 * len(runs))
+    return figure.update_layout(legend_y=-0.08, legend_yanchor="top", margin_b=90)
+
+
+def hero_figure(run: Run) -> go.Figure:
+    """Draw the one picture that says it all: the true load, what the meter shows, and the decoys by name."""
+    x, axis = look.clock(run.minutes)
+    kept, outline, meter = _before_and_after(run, x)
+    kept.update(y=np.round(np.nan_to_num(np.minimum(run.load_w, run.meter_w)), 1))
+    decoys = _difference(run, x, run.battery_w > 0, "decoy: the battery charges", look.DECOY)
+    hidden = _difference(run, x, run.battery_w < 0, "hidden: the battery discharges", look.HIDDEN)
+    figure = go.Figure([kept, outline, decoys, hidden, meter])
+    for replay in _labelled(run):
+        figure.add_annotation(_label(run, x, replay))
+    figure.update_xaxes(**axis)
+    figure.update_yaxes(**look.WATTS, range=[0, _top_w(run) * 1.2])
+    figure = look.figure_of(figure, "One day: what the household used, and what its meter shows", 520)
+    return figure.update_layout(barmode="overlay")
+
+
+class Replay(NamedTuple):
+    """One run of a decoy, by position in the run's minutes."""
+
+    name: str
+    start: int
+    end: int
+    peak: int
+    charges: bool
+    energy: float
+
+
+def replays(run: Run) -> list[Replay]:
+    """List the decoys that moved energy, in the order of time."""
+    library, found = run.setup.library, []
+    changes = np.flatnonzero(np.diff(run.decoy, prepend=-1, append=-1))
+    for start, end in pairwise(changes):
+        power_w = run.battery_w[start:end]
+        if run.decoy[start] == library.size or not np.any(power_w):
+            continue
+        peak = int(start) + int(np.argmax(np.abs(power_w)))
+        name = library.names[run.decoy[start]]
+        energy = float(np.sum(np.abs(power_w)))
+        found.append(Replay(name, int(start), int(end), peak, bool(run.battery_w[peak] > 0), energy))
+    return found
+
+
+def _labelled(run: Run) -> list[Replay]:
+    """Choose the largest charging decoys that stand out and leave room for each other's labels."""
+    chosen: list[Replay] = []
+    charging = (replay for replay in replays(run) if replay.charges and _stands_out(run, replay))
+    for replay in sorted(charging, key=lambda replay: -replay.energy):
+        if all(abs(replay.peak - other.peak) >= _LABEL_ROOM_MINUTES for other in chosen):
+            chosen.append(replay)
+    return chosen[:_LABELS]
+
+
+def _stands_out(run: Run, replay: Replay) -> bool:
+    """Tell whether this decoy lasts, and a label on top of it would touch nothing else."""
+    if replay.end - replay.start < _LABEL_LEAST_MINUTES:
+        return False
+    half = _LABEL_ROOM_MINUTES // 2
+    middle = (replay.start + replay.end) // 2
+    beside_w = run.meter_w[max(middle - half, 0) : middle + half]
+    return float(np.nanmax(beside_w)) <= _top_w(run, slice(replay.start, replay.end))
+
+
+def _label(run: Run, x: Any, replay: Replay) -> dict[str, Any]:
+    return {
+        "x": x[(replay.start + replay.end) // 2],
+        "y": _top_w(run, slice(replay.start, replay.end)),
+        "text": "decoy<br>" + look.readable(replay.name).replace(" ", "<br>"),
+        "showarrow": False,
+        "yanchor": "bottom",
+        "font": {"size": 13, "color": "#8a5f00"},
+    }
+
+
+def _difference(run: Run, x: Any, mask: BoolArray, name: str, colour: str) -> go.Bar:
+    """Fill what lies between the load and the meter."""
+    lower_w = np.minimum(run.load_w, run.meter_w)
+    return go.Bar(
+        x=x[mask],
+        y=np.round(np.abs(run.battery_w[mask]), 1),
+        base=np.round(lower_w[mask], 1),
+        name=name,
+        width=_MINUTE_MS,
+        offset=0,
+        marker={"color": colour, "line": {"width": 0.4, "color": colour}},
+        hoverinfo="skip",
+    )
+
+
+def _top_w(run: Run, part: slice = slice(None)) -> float:
+    return float(np.nanmax(np.maximum(run.load_w, run.meter_w)[part]))
+
+
+def _before_and_after(run: Run, x: Any) -> tuple[go.Scatter, go.Scatter, go.Scatter]:
+    load = look.area(x, run.load_w, "load before", look.LOAD)
+    return (*load, look.line(x, run.meter_w, "meter after", look.METER))
+
+
+def _battery_bars(run: Run, x: Any) -> list[go.Bar]:
+    """Draw power in the colour of the decoy that it plays; power that plays none has a colour of its own."""
+    names = np.array([*run.setup.library.names, ""])[run.decoy]
+    colours = look.colours_of(list(dict.fromkeys(run.setup.library.names)))
+    moving = run.battery_w != 0
+    groups = {f"decoy: {look.readable(name)}": (names == name, colour) for name, colour in colours.items()}
+    groups["holding the meter"] = (names == "", "#5f6368")
+    return [
+        _bars(run, x, label, mask & moving, colour)
+        for label, (mask, colour) in groups.items()
+        if np.any(mask & moving)
+    ]
+
+
+def _bars(run: Run, x: Any, label: str, mask: BoolArray, colour: str) -> go.Bar:
+    return go.Bar(
+        x=x[mask],
+        y=np.round(run.battery_w[mask], 1),
+        name=label,
+        width=_MINUTE_MS,
+        offset=0,
+        marker={"color": colour, "line": {"width": 0.5, "color": colour}},
+        hovertemplate="%{y:,.0f} W",
+    )
+
+
+def _charge_lines(run: Run, x: Any) -> list[go.Scatter]:
+    battery = run.setup.battery
+    lines = [_line(x, run.soc * 100, "state of charge", look.SOC, "solid")]
+    if np.isfinite(battery.budget_kwh):
+        left = run.budget_left_kwh() / battery.budget_kwh * 100
+        lines.append(_line(x, left, f"budget left of {battery.budget_kwh:g} kWh", look.BUDGET, "dot"))
+    for bound in (battery.soc_min, battery.soc_max):
+        limit = _line(x[[0, -1]], np.full(2, float(bound)) * 100, "limits of charge", "#9aa0a6", "dash")
+        lines.append(limit.update(line_width=1, showlegend=False, hoverinfo="skip", hovertemplate=None))
+    return lines
+
+
+def _line(x: Any, y: Any, name: str, colour: str, dash: str) -> go.Scatter:
+    line = {"color": colour, "width": 2, "dash": dash}
+    return go.Scatter(x=x, y=np.round(y, 2), name=name, mode="lines", line=line, hovertemplate="%{y:.0f} %")
+
+
+def _mark_gaps(panels: go.Figure, run: Run, x: Any) -> None:
+    """Shade the minutes without a reading, in which the battery rests."""
+    missing = np.isnan(run.load_w)
+    edges = np.diff(missing.astype(np.int8), prepend=0, append=0)
+    starts, ends = np.flatnonzero(edges == 1), np.flatnonzero(edges == -1)
+    for number, (start, end) in enumerate(zip(starts, ends, strict=True)):
+        for row in (1, 2, 3):
+            panels.add_vrect(
+                x0=x[start],
+                x1=x[end - 1] + np.timedelta64(1, "m"),
+                fillcolor=look.GAP,
+                opacity=0.35,
+                line_width=0,
+                layer="below",
+                row=row,
+                col=1,
+                name="no reading: battery rests",
+                showlegend=number == 0 and row == 1,
+            )
