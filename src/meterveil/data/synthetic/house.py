@@ -43,7 +43,7 @@ MICROWAVE = (
     Habit("sleep_h", -1.5, 0.8, 0.5),
 )
 TOASTER = (Habit("wake_h", 0.4, 0.3, 0.7), Habit("lunch_h", 0.0, 0.5, 0.3))
-WASHING_MACHINE = (Habit("wake_h", 2.0, 1.2, 0.45, 2.0), Habit("return_h", 1.5, 1.0, 0.42))
+WASHING_MACHINE = (Habit("wake_h", 2.0, 1.2, 0.45, 1.8), Habit("return_h", 1.5, 1.0, 0.4))
 DISHWASHER = (Habit("dinner_h", 1.3, 0.7, 0.6), Habit("lunch_h", 1.0, 0.8, 0.12, 2.0))
 OVEN = (Habit("dinner_h", -0.8, 0.4, 0.45), Habit("lunch_h", -1.0, 0.5, 0.1, 2.5))
 HAIR_DRYER = (Habit("wake_h", 0.5, 0.2, 0.6), Habit("sleep_h", -1.0, 0.5, 0.2))

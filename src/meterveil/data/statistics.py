@@ -1,0 +1,203 @@
+"""Figures that tell whether two households look alike to somebody who reads their meters.
+
+They are taken over known minutes only, so that a gap is neither an appliance switched off nor a step.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from meterveil.core.arrays import BoolArray, FloatArray, IntArray
+from meterveil.data.household import Household
+from meterveil.data.protocols import ON_THRESHOLD_W
+
+OTHER_THRESHOLD_W = 50.0
+"""On-threshold of an appliance that D10 does not name; D10's own value for circuits of many loads."""
+PAUSE_MIN = {"dishwasher": 20, "oven": 10, "washing_machine": 20}
+"""Longest pause inside one event: these machines soak, drain or hold a temperature, then go on."""
+SAME_KIND = {"washer_dryer": "washing_machine"}
+"""Appliance -> the one whose threshold and pause it shares."""
+LAGS_MIN = (1, 5, 15, 60, 1440)
+STEP_W = 200.0
+BASE_PERCENTILE = 5.0
+
+MINUTES_PER_DAY = 1440
+_KWH_PER_DAY = 24 / 1000
+
+
+@dataclass(frozen=True)
+class ApplianceStatistics:
+    """Describe how often, how long and how strongly one appliance runs; NaN where it never did."""
+
+    duty_cycle: float
+    """Share of the minutes in which it is on."""
+    events_per_day: float
+    event_median_min: float
+    event_p90_min: float
+    event_power_w: float
+    """Median over events of the mean power in the event's on-minutes."""
+    energy_kwh_per_day: float
+
+
+@dataclass(frozen=True)
+class HouseholdStatistics:
+    """Describe a household's meter reading and each of its appliances."""
+
+    name: str
+    days: float
+    """Length of the known part of the aggregate."""
+    energy_kwh_per_day: float
+    submetered_share: float
+    base_load_w: float
+    peak_w: float
+    step_share: float
+    """Share of minutes whose reading differs from the one before by more than 200 W."""
+    autocorrelation: Mapping[int, float]
+    """Lag in minutes -> correlation of the aggregate with itself."""
+    appliances: Mapping[str, ApplianceStatistics]
+
+    def figures(self) -> dict[str, float]:
+        """Lay everything out flat, as label -> value; an appliance's labels begin with its name."""
+        house = {
+            "energy (kWh/day)": self.energy_kwh_per_day,
+            "sub-metered share": self.submetered_share,
+            "base load (W)": self.base_load_w,
+            "peak (W)": self.peak_w,
+            "steps over 200 W (share)": self.step_share,
+            **{f"autocorrelation, {lag} min": value for lag, value in self.autocorrelation.items()},
+        }
+        for name, appliance in self.appliances.items():
+            for field, label in _APPLIANCE_LABELS.items():
+                house[f"{name}: {label}"] = getattr(appliance, field)
+        return house
+
+
+_APPLIANCE_LABELS = {
+    "duty_cycle": "duty cycle",
+    "events_per_day": "events/day",
+    "event_median_min": "event length, median (min)",
+    "event_p90_min": "event length, p90 (min)",
+    "event_power_w": "event power (W)",
+    "energy_kwh_per_day": "energy (kWh/day)",
+}
+
+
+def measure(household: Household) -> HouseholdStatistics:
+    """Measure one household."""
+    aggregate_w = household.aggregate_w
+    known = aggregate_w[~np.isnan(aggregate_w)]
+    steps = np.abs(np.diff(aggregate_w))
+    return HouseholdStatistics(
+        name=household.name,
+        days=known.size / MINUTES_PER_DAY,
+        energy_kwh_per_day=_mean(known) * _KWH_PER_DAY,
+        submetered_share=submetered_share(household),
+        base_load_w=float(np.percentile(known, BASE_PERCENTILE)) if known.size else np.nan,
+        peak_w=float(known.max()) if known.size else np.nan,
+        step_share=_mean(steps[~np.isnan(steps)] > STEP_W),
+        autocorrelation={lag: autocorrelation(aggregate_w, lag) for lag in LAGS_MIN},
+        appliances={name: measure_appliance(name, watts) for name, watts in household.appliances_w.items()},
+    )
+
+
+def measure_appliance(name: str, watts: FloatArray) -> ApplianceStatistics:
+    """Measure one appliance, on from its threshold upwards (D10)."""
+    known = ~np.isnan(watts)
+    kind = _kind(name)
+    on = known & (watts >= ON_THRESHOLD_W.get(kind, OTHER_THRESHOLD_W))
+    starts, stops = events(on, PAUSE_MIN.get(kind, 0))
+    lengths = stops - starts
+    any_event = lengths.size > 0
+    powers = [_mean(watts[start:stop][on[start:stop]]) for start, stop in zip(starts, stops, strict=True)]
+    days = known.sum() / MINUTES_PER_DAY
+    return ApplianceStatistics(
+        duty_cycle=_mean(on[known]),
+        events_per_day=lengths.size / days if days else np.nan,
+        event_median_min=float(np.median(lengths)) if any_event else np.nan,
+        event_p90_min=float(np.percentile(lengths, 90)) if any_event else np.nan,
+        event_power_w=float(np.median(powers)) if any_event else np.nan,
+        energy_kwh_per_day=_mean(watts[known]) * _KWH_PER_DAY,
+    )
+
+
+def events(on: BoolArray, pause_min: int = 0) -> tuple[IntArray, IntArray]:
+    """Find the first minute of each event and the minute after its last; short pauses belong to the event."""
+    edges = np.diff(np.concatenate([[0], on.astype(np.int64), [0]]))
+    starts, stops = np.flatnonzero(edges == 1), np.flatnonzero(edges == -1)
+    apart = starts[1:] - stops[:-1] > pause_min
+    first, last = np.ones(starts.size, dtype=bool), np.ones(starts.size, dtype=bool)
+    first[1:], last[:-1] = apart, apart
+    return starts[first], stops[last]
+
+
+def submetered_share(household: Household) -> float:
+    """Add up each sub-meter's share of the energy in the minutes that it and the mains both know.
+
+    Channels of real houses cover different minutes: where all are known together may be hardly any time.
+    """
+    aggregate_w, share = household.aggregate_w, 0.0
+    for watts in household.appliances_w.values():
+        both = ~np.isnan(aggregate_w) & ~np.isnan(watts)
+        total_w = aggregate_w[both].sum()
+        share += float(watts[both].sum() / total_w) if total_w else 0.0
+    return share
+
+
+def autocorrelation(watts: FloatArray, lag: int) -> float:
+    """Correlate a trace with itself `lag` minutes later, over the pairs of minutes that are both known."""
+    early, late = watts[:-lag], watts[lag:]
+    both = ~np.isnan(early) & ~np.isnan(late)
+    if both.sum() < 2:
+        return np.nan
+    early, late = early[both] - early[both].mean(), late[both] - late[both].mean()
+    scale = np.sqrt(np.sum(early**2) * np.sum(late**2))
+    return float(np.sum(early * late) / scale) if scale else np.nan
+
+
+def comparison_table(columns: Mapping[str, Mapping[str, float]]) -> str:
+    """Render figures as a Markdown table: a row for each figure, a column for each named household.
+
+    A figure that a household lacks is left empty.
+    """
+    labels = list(dict.fromkeys(label for figures in columns.values() for label in figures))
+    lines = [_row("statistic", list(columns)), _row("---", ["---:"] * len(columns))]
+    lines += [_row(label, [_cell(figures.get(label)) for figures in columns.values()]) for label in labels]
+    return "\n".join(lines) + "\n"
+
+
+def compare(households: Sequence[Household]) -> str:
+    """Measure households and render them side by side."""
+    return comparison_table({household.name: measure(household).figures() for household in households})
+
+
+def mean_figures(households: Sequence[Household]) -> dict[str, float]:
+    """Average each figure over households that have the same appliances, such as several seeds."""
+    every = [measure(household).figures() for household in households]
+    columns = {label: np.array([figures[label] for figures in every]) for label in every[0]}
+    return {label: _mean(values[~np.isnan(values)]) for label, values in columns.items()}
+
+
+def _kind(name: str) -> str:
+    """Return what an appliance is: the second of several (`kitchen_outlets_2`) is as the first."""
+    kind = re.sub(r"_\d+$", "", name)
+    return SAME_KIND.get(kind, kind)
+
+
+def _row(label: str, cells: Sequence[str]) -> str:
+    return f"| {label} | {' | '.join(cells)} |"
+
+
+def _cell(value: float | None) -> str:
+    if value is None or np.isnan(value):
+        return ""
+    if abs(value) >= 100:
+        return f"{value:,.0f}"
+    return f"{value:.1f}" if abs(value) >= 10 else f"{value:.3g}"
+
+
+def _mean(values: FloatArray | BoolArray) -> float:
+    return float(np.mean(values)) if values.size else np.nan

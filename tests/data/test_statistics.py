@@ -1,0 +1,144 @@
+import numpy as np
+import pandas as pd
+import pytest
+
+from meterveil.data.household import Household
+from meterveil.data.statistics import (
+    autocorrelation,
+    compare,
+    comparison_table,
+    events,
+    mean_figures,
+    measure,
+    measure_appliance,
+    submetered_share,
+)
+
+
+def house(aggregate_w, name="home", **appliances_w):
+    minutes = pd.date_range("2024-04-15", periods=len(aggregate_w), freq="min", tz="Europe/London")
+    return Household(
+        name,
+        minutes,
+        np.asarray(aggregate_w, dtype=float),
+        {key: np.asarray(watts, dtype=float) for key, watts in appliances_w.items()},
+    )
+
+
+def test_a_day_of_known_events_measures_as_counted_by_hand():
+    kettle_w = np.zeros(1440)
+    kettle_w[100:102] = [2000, 3000]
+    kettle_w[500:504] = 2000
+    kettle = measure_appliance("kettle", kettle_w)
+    assert kettle.duty_cycle == pytest.approx(6 / 1440)
+    assert kettle.events_per_day == pytest.approx(2)
+    assert kettle.event_median_min == 3
+    assert kettle.event_p90_min == pytest.approx(3.8)
+    assert kettle.event_power_w == pytest.approx((2500 + 2000) / 2)
+    assert kettle.energy_kwh_per_day == pytest.approx((2000 + 3000 + 4 * 2000) / 60_000)
+
+
+def test_an_appliance_is_on_from_its_threshold_upwards():
+    assert measure_appliance("kettle", np.full(10, 1000.0)).duty_cycle == 1
+    assert measure_appliance("kettle", np.full(10, 999.9)).duty_cycle == 0
+
+
+def test_the_second_of_a_kind_and_a_washer_dryer_are_measured_as_what_they_are():
+    watts = np.tile([30.0, 0.0], 50)
+    assert measure_appliance("dishwasher_2", watts) == measure_appliance("dishwasher", watts)
+    assert measure_appliance("washer_dryer", watts) == measure_appliance("washing_machine", watts)
+    assert measure_appliance("iron", watts).duty_cycle == 0
+
+
+def test_a_washing_machine_that_soaks_is_still_washing():
+    watts = np.zeros(200)
+    watts[10:30] = 2000
+    watts[50:60] = 300
+    assert measure_appliance("washing_machine", watts).event_median_min == 50
+    assert measure_appliance("kettle", watts).event_median_min == 20
+
+
+def test_events_apart_by_more_than_the_pause_stay_apart():
+    on = np.array([1, 0, 0, 1, 0, 1, 1], dtype=bool)
+    starts, stops = events(on, pause_min=1)
+    assert starts.tolist() == [0, 3]
+    assert stops.tolist() == [1, 7]
+
+
+def test_no_event_is_found_where_nothing_is_on():
+    starts, stops = events(np.zeros(5, dtype=bool), pause_min=3)
+    assert starts.size == 0
+    assert stops.size == 0
+
+
+def test_unknown_minutes_change_no_rate():
+    watts = np.tile([0.0, 0.0, 2000.0, 0.0], 360)
+    gappy = np.concatenate([watts, np.full(1440, np.nan)])
+    assert measure_appliance("kettle", gappy) == measure_appliance("kettle", watts)
+    known, with_gap = measure(house(watts)), measure(house(gappy))
+    assert with_gap.energy_kwh_per_day == known.energy_kwh_per_day
+    assert with_gap.step_share == known.step_share
+    assert with_gap.base_load_w == known.base_load_w
+
+
+def test_a_gap_is_not_a_step():
+    assert measure(house([0, 0, np.nan, 1000, 1000])).step_share == 0
+    assert measure(house([0, 0, 1000, 1000, 1000])).step_share == pytest.approx(1 / 4)
+
+
+def test_a_household_of_gaps_has_no_figures_and_raises_no_warning():
+    figures = measure(house(np.full(2000, np.nan), kettle=np.full(2000, np.nan))).figures()
+    assert figures.pop("sub-metered share") == 0
+    assert np.all(np.isnan(list(figures.values())))
+
+
+def test_sub_meters_with_different_gaps_are_each_compared_where_they_are_known():
+    home = house([100, 100, 100, 100], fridge=[50, 50, np.nan, np.nan], kettle=[np.nan, np.nan, 20, 20])
+    assert submetered_share(home) == pytest.approx(0.5 + 0.2)
+
+
+def test_autocorrelation_is_one_at_the_period_and_minus_one_at_half_of_it():
+    wave = np.sin(2 * np.pi * np.arange(1000) / 20)
+    assert autocorrelation(wave, 20) == pytest.approx(1)
+    assert autocorrelation(wave, 10) == pytest.approx(-1)
+
+
+def test_autocorrelation_equals_the_textbook_correlation_of_the_known_pairs():
+    watts = np.random.default_rng(3).normal(size=300).cumsum()
+    watts[40:60] = np.nan
+    pairs = np.array([(a, b) for a, b in zip(watts[:-5], watts[5:], strict=True) if not np.isnan(a + b)])
+    assert autocorrelation(watts, 5) == pytest.approx(np.corrcoef(pairs.T)[0, 1])
+
+
+def test_a_constant_or_too_short_trace_has_no_autocorrelation():
+    assert np.isnan(autocorrelation(np.full(100, 7.0), 5))
+    assert np.isnan(autocorrelation(np.arange(5.0), 5))
+
+
+def test_the_comparison_has_a_row_for_each_figure_and_leaves_missing_ones_empty():
+    table = comparison_table(
+        {
+            "mine": {"peak (W)": 12345.6, "share": 0.12345},
+            "theirs": {"peak (W)": 50.04, "kettle: duty": np.nan},
+        }
+    )
+    assert table.splitlines() == [
+        "| statistic | mine | theirs |",
+        "| --- | ---: | ---: |",
+        "| peak (W) | 12,346 | 50.0 |",
+        "| share | 0.123 |  |",
+        "| kettle: duty |  |  |",
+    ]
+
+
+def test_households_are_compared_under_their_names():
+    table = compare([house(np.ones(1500), "here"), house(np.ones(1500), "there", fridge=np.ones(1500))])
+    assert table.startswith("| statistic | here | there |")
+    assert "| fridge: duty cycle |  | 0 |" in table
+
+
+def test_the_mean_over_households_skips_what_one_of_them_lacks():
+    never, once = np.zeros(10), np.array([0, 2000.0] + [0] * 8)
+    figures = mean_figures([house(never + 1, kettle=never), house(once + 3, kettle=once)])
+    assert figures["kettle: event power (W)"] == 2000
+    assert figures["kettle: duty cycle"] == pytest.approx(0.05)
