@@ -36,7 +36,7 @@ from meterveil.data.minutes import (
 )
 from meterveil.errors import InputError
 
-BLOCK_BYTES = 4 << 20
+BLOCK_BYTES = 1 << 20
 LONGEST_LINE_BYTES = 4096
 LINE = re.compile(rb"[-+]?\d+(\.\d*)? +([-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?|nan)\s*", re.IGNORECASE)
 
@@ -70,12 +70,22 @@ def stream_channel(path: Path, block_bytes: int = BLOCK_BYTES) -> Series:
     check_seconds(min(b.first_second for b in blocks), max(b.last_second for b in blocks), str(path))
     if any(left.last_second >= right.first_second for left, right in pairwise(blocks)):
         return _read_at_once(path, block_bytes)
-    minute = np.concatenate([block.minute for block in blocks])
-    starts = np.append(0, np.flatnonzero(np.diff(minute)) + 1)
-    total = np.add.reduceat(np.concatenate([block.total for block in blocks]), starts)
-    count = np.add.reduceat(np.concatenate([block.count for block in blocks]), starts)
     notes = order_notes(sum(b.backwards for b in blocks), sum(b.duplicated for b in blocks))
-    return Series(minute[starts], total / count, notes)
+    return Series(*_join(blocks), notes)
+
+
+def _join(blocks: Sequence[_Sums]) -> tuple[IntArray, FloatArray]:
+    """Turn sums into means, after adding what one block holds of a minute to what the next one does."""
+    lengths = [len(block.minute) for block in blocks]
+    for n, (left, right) in enumerate(pairwise(blocks)):
+        if left.minute[-1] == right.minute[0]:
+            right.total[0] += left.total[-1]
+            right.count[0] += left.count[-1]
+            lengths[n] -= 1
+    parts = list(zip(blocks, lengths, strict=True))
+    minute = np.concatenate([block.minute[:length] for block, length in parts])
+    watts = np.concatenate([block.total[:length] / block.count[:length] for block, length in parts])
+    return minute, watts
 
 
 def _read_at_once(path: Path, block_bytes: int) -> Series:
