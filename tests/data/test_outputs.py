@@ -1,0 +1,67 @@
+"""Files are written whole or not at all, and nobody else's file is overwritten."""
+
+import errno
+
+import pytest
+
+from meterveil.data import outputs
+from meterveil.errors import InputError
+
+
+def test_a_file_that_could_not_be_finished_leaves_the_old_one_and_no_litter(tmp_path):
+    path = outputs.write_text(tmp_path / "a.txt", "old")
+
+    def fail(temporary):
+        temporary.write_text("half")
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with pytest.raises(InputError, match=r"cannot write .*a\.txt: No space left on device"):
+        outputs.write_whole(path, fail)
+    assert path.read_text() == "old"
+    assert [file.name for file in tmp_path.iterdir()] == ["a.txt"]
+
+
+def test_an_interrupt_while_writing_leaves_no_litter(tmp_path):
+    def stop(temporary):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        outputs.write_whole(tmp_path / "a.txt", stop)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_written_file_may_be_read_by_those_who_may_read_any_new_file(tmp_path):
+    plain = tmp_path / "plain"
+    plain.write_text("")
+    assert outputs.write_text(tmp_path / "a.txt", "x").stat().st_mode == plain.stat().st_mode
+
+
+def test_a_file_of_somebody_else_is_not_overwritten(tmp_path):
+    (tmp_path / "day.html").write_text("my holiday")
+    with pytest.raises(InputError, match=r"holds day\.html that meterveil did not write"):
+        outputs.folder(tmp_path, ["day.html", "summary.json"])
+
+
+def test_a_folder_with_other_files_may_take_ours_beside_them(tmp_path):
+    (tmp_path / "notes.txt").write_text("mine")
+    assert outputs.folder(tmp_path, ["day.html"]) == tmp_path
+    assert (tmp_path / "notes.txt").read_text() == "mine"
+
+
+def test_an_earlier_file_of_ours_is_replaced(tmp_path):
+    outputs.write_text(tmp_path / "day.html", '<meta name="generator" content="meterveil 0.1.0">')
+    outputs.folder(tmp_path, ["day.html"])
+
+
+def test_a_folder_in_the_place_of_a_file_is_not_ours(tmp_path):
+    (tmp_path / "day.html").mkdir()
+    with pytest.raises(InputError, match="did not write"):
+        outputs.folder(tmp_path, ["day.html"])
+
+
+def test_an_output_folder_that_is_a_file_or_lies_in_one_is_refused(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match="is a file; give --out a folder"):
+        outputs.folder(tmp_path / "file", [])
+    with pytest.raises(InputError, match=r"cannot write .*: Not a directory"):
+        outputs.folder(tmp_path / "file" / "out", [])

@@ -1,0 +1,159 @@
+"""A simulation says what the battery did, what it was asked, and what that comes to."""
+
+from datetime import date
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from meterveil.core.battery import Battery
+from meterveil.core.decoys import Library
+from meterveil.core.tariff import PAPER_TARIFF, flat
+from meterveil.data.household import Household
+from meterveil.data.run import Setup, figures
+from meterveil.errors import InputError
+from meterveil.simulate import demo_runs, first_day, household_for, simulate
+
+LIBRARY = Library.of([("kettle", [2000.0, 2500.0, 400.0]), ("lamp", [60.0] * 8)], source="by hand")
+DAY = date(2024, 4, 15)
+
+
+def household(days=3, load_w=300.0, start="2024-04-15"):
+    begin, end = pd.Timestamp(start, tz="Europe/London"), pd.Timestamp(start, tz="Europe/London")
+    minutes = pd.date_range(begin, end + pd.DateOffset(days=days), freq="min", inclusive="left", unit="s")
+    return Household("here", minutes, np.full(len(minutes), load_w))
+
+
+@pytest.fixture(scope="module")
+def run():
+    return simulate(household(), "random", DAY, 3, Setup(LIBRARY, seed=3))
+
+
+def test_the_meter_shows_load_plus_battery_and_the_charge_is_carried_over_midnight(run):
+    assert np.array_equal(run.meter_w, run.load_w + run.battery_w)
+    days = [run.day(day) for day in run.days()]
+    assert [len(day.minutes) for day in days] == [1440] * 3
+    assert days[0].soc_start == 0.5
+    assert [day.soc_start for day in days[1:]] == [day.soc[-1] for day in days[:-1]]
+
+
+def test_the_same_seed_gives_the_same_run_and_another_one_does_not(run):
+    again = simulate(household(), "random", DAY, 3, Setup(LIBRARY, seed=3))
+    other = simulate(household(), "random", DAY, 3, Setup(LIBRARY, seed=4))
+    assert np.array_equal(run.battery_w, again.battery_w)
+    assert not np.array_equal(run.battery_w, other.battery_w)
+
+
+def test_a_decoy_is_named_in_every_minute_that_replays_it(run):
+    power_w, names = run.battery_w, run.decoy_names()
+    assert np.all(power_w[run.decoy == LIBRARY.size] == 0)
+    assert names[power_w != 0].notna().all()
+    lamp = run.decoy == 1
+    assert set(np.abs(power_w[lamp & ~run.clipped])) == {60.0}
+    assert set(np.abs(run.asked_w[run.decoy == 0])) == {2000.0, 2500.0, 400.0}
+
+
+def test_minutes_in_which_the_load_was_too_small_to_hide_behind_count_as_clipped(run):
+    discharging = run.asked_w < -300.0
+    assert discharging.any()
+    assert np.all(run.clipped[discharging])
+    assert not np.any(run.clipped & (run.asked_w == 0))
+
+
+def test_figures_agree_with_sums_by_hand():
+    battery = Battery(budget_kwh=2.0)
+    run = simulate(household(1), "random", DAY, 1, Setup(LIBRARY, battery, flat(0.2), 1))
+    moved_kwh = np.abs(run.battery_w).sum() / 60_000
+    stored_kwh = run.battery_w.sum() / 60_000
+    row = figures(run)
+    assert row.throughput_kwh == pytest.approx(moved_kwh)
+    assert row.soc_end == pytest.approx(0.5 + stored_kwh / 8)
+    assert row.energy_cost == pytest.approx(0.2 * stored_kwh)
+    assert row.degradation_cost == pytest.approx(0.075 * moved_kwh)
+    assert row.total_cost == pytest.approx(row.energy_cost + row.degradation_cost)
+    assert row.soc_neutral_cost == pytest.approx(row.degradation_cost)
+    assert row.rms_w == pytest.approx(np.sqrt((run.battery_w**2).mean()))
+    assert run.budget_left_kwh()[-1] == pytest.approx(2.0 - moved_kwh)
+
+
+def test_the_budget_starts_anew_every_day(run):
+    left = run.budget_left_kwh()
+    used = [figures(run.day(day)).throughput_kwh for day in run.days()]
+    assert left[[1439, 2879, 4319]] == pytest.approx([8 - kwh for kwh in used])
+
+
+def test_the_battery_rests_where_the_meter_is_silent():
+    silent = household(1)
+    silent.aggregate_w[600:700] = np.nan
+    run = simulate(silent, "flat", DAY, 1, Setup(LIBRARY))
+    assert np.all(run.battery_w[600:700] == 0)
+    assert np.all(np.isnan(run.asked_w[600:700]))
+    assert not np.any(run.clipped[600:700])
+    assert figures(run).known == pytest.approx(1340 / 1440)
+    assert run.table().load_w.isna().sum() == 100
+
+
+def test_a_day_of_23_hours_is_a_day():
+    run = simulate(household(3, start="2024-03-30"), "flat", date(2024, 3, 30), 3, Setup(LIBRARY))
+    assert [len(run.day(day).minutes) for day in run.days()] == [1440, 1380, 1440]
+
+
+def test_each_day_is_told_when_it_is_done():
+    done = []
+    simulate(household(), "none", DAY, 3, Setup(LIBRARY), lambda: done.append(1))
+    assert len(done) == 3
+
+
+@pytest.mark.parametrize(("start", "days"), [(date(2024, 4, 14), 1), (date(2024, 4, 18), 1), (DAY, 4)])
+def test_days_outside_the_record_are_refused_with_its_span(start, days):
+    with pytest.raises(InputError, match="whole days run from 2024-04-15 to 2024-04-17"):
+        simulate(household(), "none", start, days, Setup(LIBRARY))
+
+
+@pytest.mark.parametrize("days", [0, -3])
+def test_fewer_than_one_day_are_refused(days):
+    with pytest.raises(InputError, match=f"{days} days are none"):
+        simulate(household(), "none", DAY, days, Setup(LIBRARY))
+
+
+def test_the_first_day_is_the_first_well_known_one():
+    patchy = household()
+    patchy.aggregate_w[:200] = np.nan
+    assert first_day(patchy) == date(2024, 4, 16)
+    patchy.aggregate_w[1440::2] = np.nan
+    assert first_day(patchy) == date(2024, 4, 15)
+
+
+def test_a_record_without_a_whole_day_has_no_first_day():
+    here = household(1)
+    short = Household("short", here.minutes[1:], here.aggregate_w[1:])
+    with pytest.raises(InputError, match="records no civil day from midnight to midnight"):
+        first_day(short)
+
+
+def test_the_synthetic_household_is_drawn_as_long_as_asked():
+    assert len(household_for("synthetic", None, None, 1).days()) == 14
+    assert len(household_for("synthetic", None, date(2024, 4, 20), 20).days()) == 25
+
+
+def test_the_demo_compares_three_defences_on_the_same_load():
+    none, random, flat_run = demo_runs()
+    assert [run.defence for run in (none, random, flat_run)] == ["none", "random", "flat"]
+    assert np.array_equal(none.meter_w, none.load_w)
+    assert np.array_equal(none.load_w, random.load_w)
+    assert np.std(flat_run.meter_w) < np.std(none.meter_w) / 3
+    assert figures(random).throughput_kwh > 1
+    assert none.setup.tariff is PAPER_TARIFF
+
+
+def test_a_house_must_be_chosen_where_there_are_several(real_data):
+    with pytest.raises(InputError, match="has the houses 1, 2; choose one with --house"):
+        household_for(str(real_data / "ukdale"), None, None, 1)
+
+
+def test_a_real_day_is_simulated_on_the_aggregate_alone(real_data):
+    house = household_for(str(real_data / "ukdale"), 1, None, 1)
+    assert dict(house.appliances_w) == {}
+    run = simulate(house, "random", date(2013, 3, 18), 1, Setup(LIBRARY))
+    assert figures(run).known > 0.99
+    assert np.nanmin(run.meter_w) >= 0
