@@ -60,7 +60,7 @@ def coverage_figure(household: Household) -> go.Figure:
     )
     figure = look.figure_of(go.Figure(strip), f"{household.name}: known minutes", 130 + 24 * len(names))
     figure.update_yaxes(autorange="reversed", showgrid=False)
-    figure.update_xaxes(tickangle=0, nticks=4)
+    figure.update_xaxes(tickangle=0, nticks=4, tickformat="%b\n%Y" if len(days) > 60 else "%d %b\n%Y")
     return figure.update_layout(hovermode="closest", margin_b=60)
 
 

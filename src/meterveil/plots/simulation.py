@@ -18,7 +18,8 @@ _MINUTE_MS = 60_000
 _LABELS = 9
 """More labels than this crowd the picture of a day."""
 _LABEL_ROOM_MINUTES = 80
-_LABEL_LEAST_MINUTES = 4
+_LABEL_LEAST_SHARE = 0.5
+"""A decoy that the battery cut shorter than this does not look like what it is called."""
 
 
 def day_figure(run: Run) -> go.Figure:
@@ -146,8 +147,9 @@ def _labelled(run: Run) -> list[Replay]:
 
 
 def _stands_out(run: Run, replay: Replay) -> bool:
-    """Tell whether this decoy lasts, and a label on top of it would touch nothing else."""
-    if replay.end - replay.start < _LABEL_LEAST_MINUTES:
+    """Tell whether this decoy is mostly whole, and a label on top of it would touch nothing else."""
+    whole = float(run.setup.library.watts[run.decoy[replay.start]].sum())
+    if replay.energy < _LABEL_LEAST_SHARE * whole:
         return False
     half = _LABEL_ROOM_MINUTES // 2
     middle = (replay.start + replay.end) // 2
