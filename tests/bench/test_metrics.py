@@ -1,0 +1,146 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from meterveil.bench.metrics import (
+    HARM_SIGN,
+    harm_sign,
+    leak,
+    mae,
+    power_detection,
+    probability_detection,
+    rmse,
+    sae,
+    seen,
+)
+from meterveil.errors import InputError
+
+NAN = np.nan
+calm = settings(deadline=None, max_examples=60)
+TRUTH_W = np.array([0.0, 0.0, 2000.0, 2000.0, 0.0, 0.0])
+PREDICTION_W = np.array([0.0, 1200.0, 1600.0, 400.0, 0.0, 100.0])
+
+tenths_or_gap = st.one_of(st.integers(0, 40_000).map(lambda tenths: tenths / 10), st.just(NAN))
+watts = hnp.arrays(np.float64, (3, 40), elements=tenths_or_gap)
+
+
+def test_errors_of_a_day_counted_by_hand():
+    errors = np.array([0, 1200, -400, -1600, 0, 100])
+    assert float(rmse(TRUTH_W, PREDICTION_W)) == pytest.approx(np.sqrt(np.mean(errors**2)))
+    assert float(mae(TRUTH_W, PREDICTION_W)) == pytest.approx((1200 + 400 + 1600 + 100) / 6)
+    assert float(sae(TRUTH_W, PREDICTION_W)) == pytest.approx((4000 - 3300) / 4000)
+
+
+def test_on_minutes_counted_by_hand():
+    found = power_detection(TRUTH_W, PREDICTION_W, threshold_w=1000)
+    assert (float(found.precision), float(found.recall), float(found.f1)) == (0.5, 0.5, 0.5)
+    found = power_detection(TRUTH_W, PREDICTION_W, threshold_w=400)
+    assert (float(found.precision), float(found.recall)) == (pytest.approx(2 / 3), 1)
+    assert float(found.f1) == pytest.approx(4 / 5)
+
+
+def test_the_threshold_itself_is_on_for_truth_and_prediction():
+    found = power_detection(np.array([50.0, 49.9]), np.array([50.0, 49.9]), threshold_w=50)
+    assert float(found.f1) == 1
+    assert float(power_detection(np.array([50.0]), np.array([49.9]), threshold_w=50).recall) == 0
+
+
+def test_an_on_off_head_is_cut_at_its_probability_and_the_truth_at_its_power():
+    probability = np.array([0.1, 0.4, 0.9, 0.5, 0.2, 0.6])
+    assert float(probability_detection(TRUTH_W, probability, 1000).f1) == pytest.approx(4 / 5)
+    assert float(probability_detection(TRUTH_W, probability, 1000, cut=0.7).f1) == pytest.approx(2 / 3)
+
+
+def test_unknown_minutes_are_left_out_of_every_score():
+    keep = np.array([True, False, True, True, False, True])
+    truth = np.where([1, 0, 1, 1, 1, 1], TRUTH_W, NAN)
+    prediction = np.where([1, 1, 1, 1, 0, 1], PREDICTION_W, NAN)
+    for score in (rmse, mae, sae):
+        assert float(score(truth, prediction)) == pytest.approx(
+            float(score(TRUTH_W[keep], PREDICTION_W[keep]))
+        )
+    with_gaps, without = (
+        power_detection(*days, threshold_w=1000)
+        for days in ((truth, prediction), (TRUTH_W[keep], PREDICTION_W[keep]))
+    )
+    assert tuple(map(float, with_gaps)) == tuple(map(float, without)) == (1.0, 0.5, pytest.approx(2 / 3))
+
+
+def test_what_a_model_says_over_a_gap_of_the_meter_is_not_scored():
+    reading = np.array([100.0, NAN, 2100.0, 2100.0, 100.0, 100.0])
+    assert float(power_detection(TRUTH_W, seen(PREDICTION_W, reading), 1000).precision) == 1
+
+
+def test_scores_without_a_known_minute_are_undefined():
+    nothing = np.full(4, NAN)
+    scores = [rmse(nothing, nothing), mae(nothing, nothing), sae(nothing, nothing)]
+    assert np.isnan([*scores, *power_detection(nothing, nothing, 50)]).all()
+
+
+def test_an_appliance_that_stands_still_has_no_share_of_energy_and_no_f1():
+    still, alarm = np.zeros(4), np.array([0.0, 100.0, 0.0, 0.0])
+    assert np.isnan(sae(still, still))
+    assert np.isnan(sae(still, alarm))
+    quiet, alarmed = power_detection(still, still, 50), power_detection(still, alarm, 50)
+    assert np.isnan([*quiet, alarmed.recall, alarmed.f1]).all()
+    assert float(alarmed.precision) == 0
+
+
+def test_an_attacker_that_finds_nothing_has_f1_zero_and_no_precision():
+    found = power_detection(np.array([0.0, 100.0]), np.zeros(2), 50)
+    assert (float(found.recall), float(found.f1)) == (0, 0)
+    assert np.isnan(found.precision)
+
+
+@calm
+@given(watts, watts)
+def test_a_batch_scores_as_its_rows_do_bit_for_bit(truth, prediction):
+    for score in (rmse, mae, sae, lambda *days: np.stack(power_detection(*days, threshold_w=50.0), axis=-1)):
+        rows = np.stack([score(*row) for row in zip(truth, prediction, strict=True)])
+        np.testing.assert_array_equal(score(truth, prediction), rows)
+
+
+@calm
+@given(watts, watts)
+def test_f1_lies_between_precision_and_recall_and_swaps_them_with_its_sides(truth, prediction):
+    found, swapped = power_detection(truth, prediction, 50.0), power_detection(prediction, truth, 50.0)
+    np.testing.assert_array_equal(found.precision, swapped.recall)
+    both = ~np.isnan(found.precision) & ~np.isnan(found.recall)
+    np.testing.assert_array_equal(found.f1[both], swapped.f1[both])
+    low, high = np.fmin(found.precision, found.recall)[both], np.fmax(found.precision, found.recall)[both]
+    assert np.all((low - 1e-12 <= found.f1[both]) & (found.f1[both] <= high + 1e-12))
+
+
+@calm
+@given(watts, watts, st.floats(0.01, 100))
+def test_the_energy_error_has_no_unit_and_the_others_have_that_of_power(truth, prediction, scale):
+    np.testing.assert_allclose(sae(scale * truth, scale * prediction), sae(truth, prediction), 1e-6, 1e-9)
+    np.testing.assert_allclose(
+        rmse(scale * truth, scale * prediction), scale * rmse(truth, prediction), rtol=1e-9
+    )
+    assert not np.any(mae(truth, prediction) > rmse(truth, prediction) * (1 + 1e-12))
+
+
+def test_leak_is_the_share_of_the_way_from_the_prior_to_the_clean_attacker():
+    assert float(leak("rmse", prior=100, clean=20, masked=100)) == 0
+    assert float(leak("rmse", prior=100, clean=20, masked=20)) == 1
+    assert float(leak("rmse", prior=100, clean=20, masked=80)) == 0.25
+    assert float(leak("f1", prior=0.2, clean=0.8, masked=0.5)) == pytest.approx(0.5)
+
+
+def test_leak_goes_beyond_its_ends_where_a_defence_misleads_or_helps():
+    np.testing.assert_allclose(leak("rmse", 100, 20, [180, 12]), [-1, 1.1])
+    np.testing.assert_allclose(leak("f1", 0.2, 0.8, [0.05, 0.95]), [-0.25, 1.25])
+
+
+def test_nothing_leaks_where_the_clean_attacker_is_no_better_than_the_prior():
+    assert np.isnan(leak("rmse", [100, 100], [100, 120], [80, 130])).all()
+    assert np.isnan(leak("f1", [0.5, 0.5, NAN], [0.5, 0.3, 0.9], 0.4)).all()
+
+
+def test_an_unknown_metric_lists_the_known_ones():
+    assert [harm_sign(name) for name in ("rmse", "f1")] == [1, -1]
+    with pytest.raises(InputError, match=f"there is no metric 'auc'; there are {', '.join(HARM_SIGN)}"):
+        leak("auc", 0, 1, 1)
