@@ -1,0 +1,122 @@
+import numpy as np
+import pytest
+
+from meterveil.bench.information import appliance_information
+
+
+def mixture(seed, share_on, step_w, minutes=12_000):
+    """Return (truth, reading) of an appliance of `step_w` in a Gaussian background of 100 W."""
+    rng = np.random.default_rng(seed)
+    on = rng.random(minutes) < share_on
+    return on * 1000.0, rng.normal(400.0 + step_w * on, 100.0)
+
+
+def integrated_bits(share_on, step_w):
+    """Mutual information of the same mixture, by integration."""
+    grid = np.linspace(-2000.0, 4000.0, 200_001)
+    densities = [
+        weight * np.exp(-(((grid - mean) / 100.0) ** 2) / 2) / (100.0 * np.sqrt(2 * np.pi))
+        for weight, mean in ((1 - share_on, 0.0), (share_on, step_w))
+    ]
+    whole = np.sum(densities, axis=0)
+    bits = [
+        np.trapezoid(
+            np.where(d > 0, d * np.log2(np.where(d > 0, d, 1) / np.maximum(weight * whole, 1e-300)), 0), grid
+        )
+        for d, weight in zip(densities, (1 - share_on, share_on), strict=True)
+    ]
+    return float(np.sum(bits))
+
+
+def estimate(truth_w, reading_w, seed=0, **options):
+    return appliance_information(truth_w, reading_w, 500.0, np.random.default_rng(seed), **options)
+
+
+@pytest.mark.parametrize(("share_on", "step_w"), [(0.5, 100.0), (0.3, 200.0), (0.05, 300.0), (0.02, 1000.0)])
+def test_the_estimate_is_that_of_the_integral(share_on, step_w):
+    bits = [estimate(*mixture(seed, share_on, step_w, minutes=40_000)).bits for seed in range(4)]
+    assert np.mean(bits) == pytest.approx(integrated_bits(share_on, step_w), abs=0.008)
+
+
+def test_a_meter_that_does_not_see_the_appliance_tells_nothing():
+    bits = [estimate(*mixture(seed, 0.3, 0.0)).bits for seed in range(4)]
+    assert abs(np.mean(bits)) < 0.006
+
+
+def test_a_flat_meter_tells_nothing():
+    truth, reading = mixture(1, 0.3, 300.0)
+    assert abs(estimate(truth, np.full_like(reading, 400.0)).bits) < 0.012
+
+
+def test_a_meter_that_shows_the_appliance_alone_tells_all_there_is_to_know():
+    truth, _ = mixture(1, 0.3, 0.0)
+    told = estimate(truth, truth)
+    assert told.entropy_bits == pytest.approx(0.8813, abs=0.01)
+    assert told.share == pytest.approx(1, abs=0.01)
+
+
+def test_an_appliance_that_stands_still_has_nothing_to_tell():
+    still = estimate(np.zeros(100), np.arange(100.0))
+    assert (still.bits, still.entropy_bits) == (0, 0)
+    assert np.isnan(still.share)
+
+
+def test_a_single_on_minute_has_no_neighbours_and_tells_nothing():
+    assert estimate(np.eye(1, 100)[0] * 1000, np.arange(100.0)).bits == 0
+
+
+def test_neither_unit_nor_offset_nor_the_state_that_is_called_on_matters():
+    truth, reading = mixture(2, 0.2, 250.0)
+    bits = estimate(truth, reading).bits
+    assert estimate(truth, 1000.0 - 4.0 * reading).bits == pytest.approx(bits, abs=2e-3)
+    assert estimate(1000.0 - truth, reading).bits == pytest.approx(bits, abs=1e-12)
+    assert estimate(truth, np.exp(reading / 200.0)).bits == pytest.approx(bits, abs=0.02)
+
+
+def test_coarse_readings_tell_as_much_as_their_bins_do():
+    truth, reading = mixture(3, 0.3, 300.0)
+    rounded = 200.0 * np.round(reading / 200.0)
+    counts = np.array([[np.sum((truth > 0) == on) for on in (0, 1)]])
+    joint = np.array(
+        [[np.sum((rounded == level) & ((truth > 0) == on)) for on in (0, 1)] for level in np.unique(rounded)]
+    )
+    expected = joint * len(truth) / (joint.sum(axis=1, keepdims=True) * counts)
+    exact = np.sum(joint / len(truth) * np.log2(np.where(joint > 0, expected, 1)))
+    assert estimate(truth, rounded).bits == pytest.approx(exact, abs=0.03)
+
+
+def test_a_window_sees_what_the_last_minutes_showed():
+    truth, reading = mixture(4, 0.3, 1000.0)
+    late = np.roll(reading, 1)  # what is shown now happened a minute ago
+    early = np.roll(reading, -1)  # what happens now was shown a minute ago
+    assert abs(estimate(truth, early).bits) < 0.02
+    assert estimate(truth, early, window_minutes=2).share > 0.9
+    assert abs(estimate(truth, late, window_minutes=2).bits) < 0.02
+
+
+def test_no_window_reaches_over_the_end_of_a_row():
+    truth, reading = mixture(5, 0.3, 1000.0)
+    pairs = truth.reshape(-1, 2), np.roll(reading, -1).reshape(-1, 2)
+    told = estimate(*pairs, window_minutes=2)
+    assert told.entropy_bits == estimate(pairs[0][:, 1], pairs[1][:, 1]).entropy_bits
+    assert told.share > 0.9
+
+
+def test_the_order_of_the_days_does_not_matter():
+    truth, reading = (values.reshape(10, -1) for values in mixture(6, 0.2, 300.0))
+    assert estimate(truth[::-1], reading[::-1]).bits == pytest.approx(estimate(truth, reading).bits, abs=2e-3)
+
+
+def test_unknown_minutes_are_left_out():
+    truth, reading = mixture(7, 0.3, 300.0)
+    truth[:3000], reading[-3000:] = np.nan, np.nan
+    kept = slice(3000, -3000)
+    assert estimate(truth, reading).bits == pytest.approx(estimate(truth[kept], reading[kept]).bits, abs=2e-3)
+    assert estimate(truth, reading).entropy_bits == estimate(truth[kept], reading[kept]).entropy_bits
+
+
+def test_the_same_generator_gives_the_same_bits():
+    truth, reading = mixture(8, 0.3, 300.0)
+    coarse = np.round(reading, -2)
+    assert estimate(truth, coarse, seed=3) == estimate(truth, coarse, seed=3)
+    assert estimate(truth, coarse, seed=3) != estimate(truth, coarse, seed=4)
