@@ -1,6 +1,6 @@
 """What a home battery can do in a minute: appendix A.2 of the paper, D3 and D4.
 
-`step` is the only place where a request becomes power. Whatever asks (a decoy, a flat level, a live
+`step` is the only way from a request to power. Whatever asks (a decoy, a flat level, a live
 controller) gets as much of its request as every limit allows, never more and never of the other sign.
 """
 
@@ -75,6 +75,14 @@ class BatteryState(NamedTuple):
     moved_kwh: FloatArray  # (batch,) moved so far in this civil day, in and out together
 
 
+class Connection(NamedTuple):
+    """What may pass beside a load; every array has the shape of the load."""
+
+    lowest_w: FloatArray  # zero or less: discharging
+    highest_w: FloatArray  # zero or more: charging
+    unknown: BoolArray  # the load is not known, and nothing may pass
+
+
 class Delivery(NamedTuple):
     """What came of a request."""
 
@@ -101,46 +109,50 @@ def step(
     left and says `ended` (D4). Where the load is unknown (NaN) the battery idles: a failed meter reading
     must not move it. Equations `app_power_constraint` to `app_throughput_budget`.
     """
-    known = ~np.isnan(load_w)
-    wanted_w = np.where(known, _clip_to_connection(battery, request_w, load_w), 0.0)
-    room_w = np.minimum(_soc_room_w(battery, state, wanted_w > 0.0), _budget_room_w(battery, state))
-    room_w = room_w * (room_w > _LEAST_W)
-    power_w = np.minimum(np.maximum(wanted_w, -room_w), room_w)
+    return deliver(battery, state, request_w, connection(battery, load_w))
+
+
+def connection(battery: Battery, load_w: FloatArray) -> Connection:
+    """Work out what inverter and connection let through, for one minute or for many at once.
+
+    A load that is past a limit by itself stays the household's business: the battery then adds nothing,
+    and is not turned round to mend it. Rounding may carry load plus limit over by one unit in the last
+    place; the limit is moved back by it, and what lies within cannot overshoot since sums round in order.
+    """
+    unknown = np.isnan(load_w)
+    lowest_w = np.minimum(np.maximum(-load_w - battery.export_limit_w, -np.asarray(battery.discharge_w)), 0.0)
+    highest_w = np.maximum(np.minimum(battery.import_limit_w - load_w, battery.charge_w), 0.0)
+    exports = load_w + lowest_w < np.minimum(-np.asarray(battery.export_limit_w), load_w)
+    imports = load_w + highest_w > np.maximum(battery.import_limit_w, load_w)
+    lowest_w[exports] = np.nextafter(lowest_w[exports], 0.0)
+    highest_w[imports] = np.nextafter(highest_w[imports], 0.0)
+    lowest_w[unknown], highest_w[unknown] = 0.0, 0.0
+    return Connection(lowest_w, highest_w, unknown)
+
+
+def deliver(
+    battery: Battery, state: BatteryState, request_w: FloatArray, allowed: Connection
+) -> tuple[BatteryState, Delivery]:
+    """Do what `step` does where the connection's limits are known already."""
+    wanted_w = np.minimum(np.fmax(request_w, allowed.lowest_w), allowed.highest_w)
+    discharge_w, charge_w = _room_w(battery, state)
+    power_w = np.minimum(np.maximum(wanted_w, -discharge_w), charge_w)
     stored_w = power_w * np.where(
         power_w > 0.0, battery.charge_efficiency, 1.0 / np.asarray(battery.discharge_efficiency)
     )
     soc = state.soc + stored_w * (KWH_PER_W_MINUTE / battery.capacity_kwh)
     moved_kwh = state.moved_kwh + np.abs(power_w) * KWH_PER_W_MINUTE
-    return BatteryState(soc, moved_kwh), Delivery(power_w, ~known | (power_w != wanted_w))
+    return BatteryState(soc, moved_kwh), Delivery(power_w, allowed.unknown | (power_w != wanted_w))
 
 
-def _soc_room_w(battery: Battery, state: BatteryState, charging: BoolArray) -> FloatArray:
-    """Power that would exhaust the SoC range within this minute, in the direction that is asked for.
+def _room_w(battery: Battery, state: BatteryState) -> tuple[FloatArray, FloatArray]:
+    """Discharging and charging power that would exhaust SoC range or budget within this minute.
 
     Never negative: a SoC outside the range leaves room only in the direction that leads back in.
     """
-    room = np.where(charging, battery.soc_max - state.soc, state.soc - battery.soc_min)
-    loss = np.where(charging, 1.0 / np.asarray(battery.charge_efficiency), battery.discharge_efficiency)
-    return np.maximum(room, 0.0) * loss * (battery.capacity_kwh * (_BELOW / KWH_PER_W_MINUTE))
-
-
-def _budget_room_w(battery: Battery, state: BatteryState) -> FloatArray:
-    """Power that would exhaust the day's budget within this minute."""
-    return budget_left_kwh(battery, state) * (_BELOW / KWH_PER_W_MINUTE)
-
-
-def _clip_to_connection(battery: Battery, request_w: FloatArray, load_w: FloatArray) -> FloatArray:
-    """Clip a request to the limits of inverter and connection, towards zero only.
-
-    A load that is past a limit by itself stays the household's business: the battery then adds nothing,
-    and is not turned round to mend it.
-    """
-    lowest_w = np.minimum(np.maximum(-load_w - battery.export_limit_w, -np.asarray(battery.discharge_w)), 0.0)
-    highest_w = np.maximum(np.minimum(battery.import_limit_w - load_w, battery.charge_w), 0.0)
-    power_w = np.minimum(np.maximum(request_w, lowest_w), highest_w)
-    meter_w = load_w + power_w
-    overshoots = (meter_w < np.minimum(-np.asarray(battery.export_limit_w), load_w)) | (
-        meter_w > np.maximum(battery.import_limit_w, load_w)
-    )
-    clipped_w: FloatArray = np.where(overshoots, np.nextafter(power_w, 0.0), power_w)
-    return clipped_w
+    whole_w = battery.capacity_kwh * (_BELOW / KWH_PER_W_MINUTE)
+    budget_w = (battery.budget_kwh - state.moved_kwh) * (_BELOW / KWH_PER_W_MINUTE)
+    discharge_w = (state.soc - battery.soc_min) * (whole_w * battery.discharge_efficiency)
+    charge_w = (battery.soc_max - state.soc) * (whole_w / battery.charge_efficiency)
+    discharge_w, charge_w = np.minimum(discharge_w, budget_w), np.minimum(charge_w, budget_w)
+    return discharge_w * (discharge_w > _LEAST_W), charge_w * (charge_w > _LEAST_W)

@@ -10,6 +10,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -50,6 +51,14 @@ class Library:
     def n_actions(self) -> int:
         """Idle, K to charge and K to discharge: the manager's actions of section 5."""
         return 2 * self.size + 1
+
+    @cached_property
+    def by_action(self) -> tuple[IntArray, FloatArray, IntArray]:
+        """Row, sign and minutes of each action, (2K+1,): 0 idles, 1..K charge, K+1..2K discharge."""
+        k = self.size
+        signature = np.concatenate([[k], np.arange(k), np.arange(k)])
+        sign = np.where(np.arange(self.n_actions) > k, -1.0, 1.0)
+        return signature, sign, self.lengths[signature]
 
     def signatures(self) -> list[tuple[str, FloatArray]]:
         """Return the (name, watts per minute) pairs without padding."""

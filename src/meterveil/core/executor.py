@@ -13,7 +13,7 @@ import numpy as np
 
 from meterveil.core import battery as bt
 from meterveil.core.arrays import BoolArray, FloatArray, IntArray
-from meterveil.core.battery import Battery, BatteryState
+from meterveil.core.battery import Battery, BatteryState, Connection
 from meterveil.core.decoys import Library
 
 
@@ -58,12 +58,9 @@ def hold_meter_with_decoy(library: Library, level_w: FloatArray, signature: IntA
 
 def replay_signature(library: Library, action: IntArray) -> Command:
     """Turn the manager's action into a command: 0 idles, 1..K charge, K+1..2K discharge (section 5)."""
-    k = library.size
-    signature = np.where(action == 0, k, (action - 1) % k)
-    sign = np.where(action > k, -1.0, 1.0)
-    batch = len(action)
-    add = np.zeros(batch, dtype=np.bool_)
-    return Command(add, np.zeros(batch), signature, sign, library.lengths[signature])
+    signature, sign, minutes = library.by_action
+    add = np.zeros(len(action), dtype=np.bool_)
+    return Command(add, np.zeros(len(action)), signature[action], sign[action], minutes[action])
 
 
 def nothing_running(library: Library, batch: int) -> Replay:
@@ -79,15 +76,24 @@ def issue(replay: Replay, command: Command) -> Replay:
 
 
 def tick(
-    battery: Battery, library: Library, state: BatteryState, replay: Replay, load_w: FloatArray
+    battery: Battery,
+    library: Library,
+    state: BatteryState,
+    replay: Replay,
+    load_w: FloatArray,
+    allowed: Connection | None = None,
 ) -> tuple[BatteryState, Replay, FloatArray]:
-    """Carry every running command on by one minute; return the battery power, (batch,)."""
+    """Carry every running command on by one minute; return the battery power, (batch,).
+
+    `allowed` is `battery.connection` of this load, for callers that know a whole day's loads at once.
+    """
     command, elapsed, running = replay
     past_end = library.watts.shape[1] - 1
     signature_w = library.watts[command.signature, np.minimum(elapsed, past_end)]
     profile_w = command.level_w + command.sign * signature_w
-    request_w = (profile_w - np.where(command.hold, load_w, 0.0)) * running
-    state, delivery = bt.step(battery, state, request_w, load_w)
+    request_w = (profile_w - command.hold * load_w) * running
+    allowed = bt.connection(battery, load_w) if allowed is None else allowed
+    state, delivery = bt.deliver(battery, state, request_w, allowed)
     elapsed = elapsed + running
     running = running & ~delivery.ended & (elapsed < command.minutes)
     return state, Replay(command, elapsed, running), delivery.power_w

@@ -6,7 +6,7 @@ one, then one minute passes for everybody. The live controller does the same wit
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -14,11 +14,13 @@ import numpy as np
 from meterveil.core import battery as bt
 from meterveil.core import executor, tariff
 from meterveil.core.arrays import BoolArray, FloatArray, IntArray
-from meterveil.core.battery import Battery, BatteryState
+from meterveil.core.battery import Battery, BatteryState, Connection
 from meterveil.core.decoys import Library
 from meterveil.core.executor import Command
 from meterveil.core.scenario import Scenario
 from meterveil.core.tariff import Cost
+
+_BLOCK_MINUTES = 120
 
 
 class View(NamedTuple):
@@ -77,26 +79,48 @@ def rollout(
     Each household has a generator of its own, so its trace does not depend on its neighbours.
     """
     batch, horizon = scenario.batch, scenario.horizon
-    chance = np.stack([rng.random((horizon, 2)) for rng in rngs], axis=1)  # (minute, batch, 2)
-    load_w = np.ascontiguousarray(scenario.load_w[:, scenario.lead :].T)  # (minute, batch): a row a minute
-    clock, price, day = (
-        np.ascontiguousarray(part[:, scenario.lead :].T)
-        for part in (scenario.minute_of_day, scenario.price, scenario.day)
-    )
     power_w, soc = np.empty((horizon, batch)), np.empty((horizon, batch))
     start = BatteryState(np.broadcast_to(np.asarray(soc_start, dtype=np.float64), batch), np.zeros(batch))
     state, memory = start, policy.initial(batch)
     replay, meter_w = executor.nothing_running(library, batch), np.full(batch, np.nan)
-    for t in range(horizon):
-        if t and (day[t] != day[t - 1]).any():
-            state = bt.start_day(state, day[t] != day[t - 1])
-        waits = ~replay.running
-        view = View(battery, library, state, load_w[t], meter_w, clock[t], price[t], chance[t], waits)
+    for t, now in enumerate(_minutes(battery, scenario, rngs)):
+        if now.begins_day:
+            state = bt.start_day(state, now.new_day)
+        waits, clock = ~replay.running, now.minute_of_day
+        view = View(battery, library, state, now.load_w, meter_w, clock, now.price, now.chance, waits)
         command, memory = policy.decide(view, memory)
         replay = executor.issue(replay, command)
-        state, replay, power_w[t] = executor.tick(battery, library, state, replay, load_w[t])
-        soc[t], meter_w = state.soc, load_w[t] + power_w[t]
-    return Trace(load_w.T, power_w.T, soc.T, start.soc)
+        state, replay, power_w[t] = executor.tick(battery, library, state, replay, now.load_w, now.allowed)
+        soc[t], meter_w = state.soc, now.load_w + power_w[t]
+    return Trace(scenario.load_w[:, scenario.lead :], power_w.T, soc.T, start.soc)
+
+
+class _Minute(NamedTuple):
+    """What the world does in one minute, (batch,) each."""
+
+    load_w: FloatArray
+    minute_of_day: IntArray
+    price: FloatArray
+    new_day: BoolArray
+    begins_day: bool  # for any household
+    chance: FloatArray  # (batch, 2)
+    allowed: Connection
+
+
+def _minutes(battery: Battery, scenario: Scenario, rngs: Sequence[np.random.Generator]) -> Iterator[_Minute]:
+    """Lay a scenario out minute by minute, a block at a time: a block stays in the processor's cache."""
+    for begin in range(scenario.lead, scenario.lead + scenario.horizon, _BLOCK_MINUTES):
+        block = slice(begin, begin + _BLOCK_MINUTES)
+        load_w, price = (np.ascontiguousarray(part[:, block].T) for part in (scenario.load_w, scenario.price))
+        clock, day = (
+            np.ascontiguousarray(part[:, block].T) for part in (scenario.minute_of_day, scenario.day)
+        )
+        before = scenario.day[:, begin if begin == scenario.lead else begin - 1]
+        new_day = np.diff(day, axis=0, prepend=before[None]) != 0
+        chance = np.stack([rng.random((len(day), 2)) for rng in rngs])  # (batch, minute, 2)
+        chance = np.ascontiguousarray(chance.transpose(1, 2, 0)).transpose(0, 2, 1)
+        allowed = map(Connection, *bt.connection(battery, load_w))
+        yield from map(_Minute, load_w, clock, price, new_day, new_day.any(axis=1), chance, allowed)
 
 
 def trace_cost(

@@ -21,5 +21,5 @@ class RandomDecoys:
     def decide(self, view: View, memory: None) -> tuple[Command, None]:
         """Throw the dice for every household."""
         starts, which = view.chance[:, 0] < self.rate, view.chance[:, 1]
-        action = 1 + np.floor(which * (2 * view.library.size)).astype(np.int64)
-        return replay_signature(view.library, np.where(starts, action, 0)), memory
+        action = 1 + (which * (2 * view.library.size)).astype(np.int64)
+        return replay_signature(view.library, action * starts), memory
