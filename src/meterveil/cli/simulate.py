@@ -99,9 +99,13 @@ def demo(
 ) -> None:
     """Compare three defences on a day of the embedded household; ends with a table and a report."""
     from meterveil import plots
-    from meterveil.reports import write_demo
+    from meterveil.data import outputs
+    from meterveil.reports import DEMO_FILES, write_demo
     from meterveil.simulate import demo_runs
 
+    if picture:
+        plots.check_picture(picture)
+    outputs.folder(out, DEMO_FILES)
     runs = demo_runs(seed)
     _show_runs({run.defence: run for run in runs}, f"{runs[0].household}, {runs[0].days()[0]}")
     if picture:

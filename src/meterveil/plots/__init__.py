@@ -2,12 +2,13 @@
 
 from meterveil.plots.household import coverage_figure, household_figure
 from meterveil.plots.library import library_figure
-from meterveil.plots.look import save
+from meterveil.plots.look import check_picture, save
 from meterveil.plots.page import Section, page
 from meterveil.plots.simulation import comparison_figure, day_figure, days_figure, hero_figure
 
 __all__ = [
     "Section",
+    "check_picture",
     "comparison_figure",
     "coverage_figure",
     "day_figure",

@@ -110,15 +110,21 @@ def line(x: Any, watts: FloatArray, name: str, colour: str) -> go.Scatter:
     )
 
 
+def check_picture(path: Path) -> Path:
+    """Refuse a picture that cannot be saved under this name, before any work is done for it."""
+    kind = path.suffix.lower()
+    if kind not in (".html", ".png", ".svg"):
+        raise InputError(f"a picture cannot be saved as {path.name}; use a name in .html, .png or .svg")
+    if kind != ".html" and find_spec("kaleido") is None:
+        raise InputError(f"saving {kind} needs kaleido; install it with: pip install 'meterveil[pictures]'")
+    return path
+
+
 def save(figure: go.Figure, path: Path, width: int = 1200) -> Path:
     """Write a figure as a self-contained .html page, or as a .png or .svg picture."""
-    kind = path.suffix.lower()
+    kind = check_picture(path).suffix.lower()
     if kind == ".html":
         return write_text(path, page(figure.layout.title.text or path.stem, [Section(figure=figure)]))
-    if kind not in (".png", ".svg"):
-        raise InputError(f"a picture cannot be saved as {path.name}; use a name in .html, .png or .svg")
-    if find_spec("kaleido") is None:
-        raise InputError(f"saving {kind} needs kaleido; install it with: pip install 'meterveil[pictures]'")
     try:
         return write_whole(
             path,
