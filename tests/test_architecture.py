@@ -49,7 +49,12 @@ def test_imports_run_one_way(part):
 
 
 def test_the_core_is_pure_numpy():
-    allowed = {"numpy", "meterveil"} | set(sys.stdlib_module_names) - {"time", "random", "datetime", "pathlib"}
+    allowed = {"numpy", "meterveil"} | set(sys.stdlib_module_names) - {
+        "time",
+        "random",
+        "datetime",
+        "pathlib",
+    }
     for path in files_of("core"):
         for node in ast.walk(ast.parse(path.read_text())):
             names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []

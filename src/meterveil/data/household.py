@@ -96,7 +96,8 @@ class Household:
         if not self.appliances_w:
             raise InputError(f"{self.name} has no sub-meters to sum; use the mains reading")
         total = np.sum(list(self.appliances_w.values()), axis=0)
-        units = {**self.units, "aggregate": "W"}
+        apparent = "VA" in {self.units.get(name) for name in self.appliances_w}
+        units: dict[str, Unit] = {**self.units, "aggregate": "VA" if apparent else "W"}
         notes = (*self.notes, "aggregate is the sum of the sub-meters")
         return replace(self, aggregate_w=total, units=units, notes=notes)
 
