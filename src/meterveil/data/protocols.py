@@ -25,6 +25,7 @@ ON_THRESHOLD_W: dict[str, float] = {
     "fridge": 50.0,
     "dishwasher": 20.0,
     "washing_machine": 20.0,
+    "washer_dryer": 20.0,
     "lighting": 50.0,
     "kitchen_outlets": 50.0,
 }
