@@ -20,7 +20,7 @@ from meterveil.core.executor import Command
 from meterveil.core.scenario import Scenario
 from meterveil.core.tariff import Cost
 
-_BLOCK_MINUTES = 120
+_BLOCK_MINUTES = 240
 
 
 class View(NamedTuple):
