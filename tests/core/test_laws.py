@@ -87,6 +87,16 @@ def test_an_unknown_load_moves_nothing_and_ends_the_replay(case):
 
 @given(minutes(outside=True))
 @law
+def test_an_unknown_request_moves_nothing_and_ends_the_replay(case):
+    battery, state, _, load_w = case
+    after, delivery = step(battery, state, np.full(CASES, np.nan), load_w)
+    assert np.all(delivery.power_w == 0.0)
+    assert np.all(delivery.ended)
+    np.testing.assert_array_equal(after, state)
+
+
+@given(minutes(outside=True))
+@law
 def test_energy_balances(case):
     battery, state, request_w, load_w = case
     after, delivery = step(battery, state, request_w, load_w)

@@ -106,8 +106,8 @@ def step(
     """Deliver as much of a minute's request as every constraint allows.
 
     Power, export and import limits clip the minute; an exhausted SoC range or budget delivers what is
-    left and says `ended` (D4). Where the load is unknown (NaN) the battery idles: a failed meter reading
-    must not move it. Equations `app_power_constraint` to `app_throughput_budget`.
+    left and says `ended` (D4). Where the load or the request is unknown (NaN) the battery idles: neither a
+    failed meter reading nor a failed policy may move it. Equations `app_power_constraint` to `app_throughput_budget`.
     """
     return deliver(battery, state, request_w, connection(battery, load_w))
 
@@ -134,7 +134,9 @@ def deliver(
     battery: Battery, state: BatteryState, request_w: FloatArray, allowed: Connection
 ) -> tuple[BatteryState, Delivery]:
     """Do what `step` does where the connection's limits are known already."""
-    wanted_w = np.minimum(np.fmax(request_w, allowed.lowest_w), allowed.highest_w)
+    unclear = allowed.unknown | np.isnan(request_w)
+    wanted_w = np.minimum(np.maximum(request_w, allowed.lowest_w), allowed.highest_w)
+    wanted_w[unclear] = 0.0
     discharge_w, charge_w = _room_w(battery, state)
     power_w = np.minimum(np.maximum(wanted_w, -discharge_w), charge_w)
     stored_w = power_w * np.where(
@@ -142,7 +144,7 @@ def deliver(
     )
     soc = state.soc + stored_w * (KWH_PER_W_MINUTE / battery.capacity_kwh)
     moved_kwh = state.moved_kwh + np.abs(power_w) * KWH_PER_W_MINUTE
-    return BatteryState(soc, moved_kwh), Delivery(power_w, allowed.unknown | (power_w != wanted_w))
+    return BatteryState(soc, moved_kwh), Delivery(power_w, unclear | (power_w != wanted_w))
 
 
 def _room_w(battery: Battery, state: BatteryState) -> tuple[FloatArray, FloatArray]:
