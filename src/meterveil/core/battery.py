@@ -107,7 +107,8 @@ def step(
 
     Power, export and import limits clip the minute; an exhausted SoC range or budget delivers what is
     left and says `ended` (D4). Where the load or the request is unknown (NaN) the battery idles: neither a
-    failed meter reading nor a failed policy may move it. Equations `app_power_constraint` to `app_throughput_budget`.
+    failed meter reading nor a failed policy may move it. Equations `app_power_constraint` to
+    `app_throughput_budget`.
     """
     return deliver(battery, state, request_w, connection(battery, load_w))
 
