@@ -35,11 +35,11 @@ clean:           ## remove what the other targets made
 	rm -rf $(VENV) out .coverage .coverage.* htmlcov .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -prune -exec rm -rf {} + -o -name '*.egg-info' -prune -exec rm -rf {} +
 
-$(VENV)/.user: pyproject.toml constraints.txt | $(VENV)/bin/python
+$(VENV)/.user: pyproject.toml constraints.txt src/meterveil/data/_lines.c | $(VENV)/bin/python
 	$(BIN)/pip install -q -e .
 	touch $@
 
-$(VENV)/.dev: pyproject.toml constraints.txt | $(VENV)/bin/python
+$(VENV)/.dev: pyproject.toml constraints.txt src/meterveil/data/_lines.c | $(VENV)/bin/python
 	$(BIN)/pip install -q -e '.[dev]'
 	touch $@ $(VENV)/.user
 
