@@ -9,11 +9,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from meterveil.data import channels
 from meterveil.data.channels import read_channel, stream_channel
-from meterveil.data.digits import LineBlock
 from meterveil.errors import InputError
 
 START = 1_352_500_095
+
+
+@pytest.fixture(autouse=True, scope="module", params=["extension", "fallback"])
+def parser(request):
+    """Read everything twice: with the extension, and as where it was not built."""
+    with pytest.MonkeyPatch.context() as patch:
+        if request.param == "fallback":
+            patch.setattr(channels, "add_up", None)
+        elif channels.add_up is None:
+            pytest.skip("the extension was not built: there is no C compiler")
+        yield
 
 
 def write(folder: Path, text: str) -> Path:
@@ -126,20 +137,6 @@ def test_text_in_numbers_is_named_with_its_file_and_line(tmp_path, bad, block_by
         stream_channel(path, block_bytes=block_bytes)
     assert str(error.value).startswith(f"{path}, line 31: '{bad}' is not '<unix seconds> <watts>'")
     assert "\n" not in str(error.value)
-
-
-def test_the_fast_parser_declines_whatever_is_not_a_digit_or_the_one_space():
-    text = np.frombuffer(lines(START + np.arange(3), [1, 22, 54321]).encode(), dtype=np.uint8)
-    block = LineBlock(len(text))
-    kind = {ord(digit): "digit" for digit in "0123456789"}
-    accepted = set()
-    for position in range(len(text) - 1):
-        for byte in range(256):
-            block.text[: len(text)] = text
-            block.text[position] = byte
-            if block.parse(len(text)) is not None:
-                accepted.add((kind.get(int(text[position]), chr(text[position])), kind.get(byte, chr(byte))))
-    assert accepted == {("digit", "digit"), (" ", " "), ("\n", "\n")}
 
 
 def test_a_file_without_lines_is_not_a_channel(tmp_path):

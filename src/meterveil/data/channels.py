@@ -2,6 +2,9 @@
 
 The file is cut into blocks at line breaks, blocks are summed by minute in threads, and sums and counts of a
 minute that a cut divides are added up before they become a mean. So memory does not grow with the lines.
+
+The extension `_lines` sums a block of plain lines in order straight from its text: the releases hold little
+else. pyarrow parses a block that the extension declines, and every block where it was not built.
 """
 
 from __future__ import annotations
@@ -10,6 +13,7 @@ import os
 import re
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -21,12 +25,10 @@ import pyarrow as pa
 import pyarrow.csv as arrow_csv
 
 from meterveil.data.cache import cached
-from meterveil.data.digits import LineBlock
 from meterveil.data.files import readable_file
 from meterveil.data.household import FloatArray
 from meterveil.data.minutes import (
     IntArray,
-    Numbers,
     Series,
     check_seconds,
     in_order,
@@ -36,11 +38,25 @@ from meterveil.data.minutes import (
 )
 from meterveil.errors import InputError
 
+add_up: Callable[..., tuple[int, int, int] | None] | None = None
+with suppress(ImportError):
+    from meterveil.data._lines import add_up
+
 BLOCK_BYTES = 1 << 20
 LONGEST_LINE_BYTES = 4096
+SHORTEST_PLAIN_LINE_BYTES = len("1363564800 0\n")
 LINE = re.compile(rb"[-+]?\d+(\.\d*)? +([-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?|nan)\s*", re.IGNORECASE)
 
 T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class _Block:
+    """Hold whole lines of a file, the last one with its line break; the next block overwrites the text."""
+
+    path: Path
+    begin: int
+    text: npt.NDArray[np.uint8]
 
 
 @dataclass(frozen=True)
@@ -90,16 +106,33 @@ def _join(blocks: Sequence[_Sums]) -> tuple[IntArray, FloatArray]:
 
 def _read_at_once(path: Path, block_bytes: int) -> Series:
     """Keep every sample and sort them: the only way where stamps of one block belong into another."""
-    samples = _map_blocks(path, block_bytes, lambda seconds, watts: (seconds.copy(), watts.astype(float)))
+    samples = _map_blocks(path, block_bytes, _samples)
     seconds = np.concatenate([block_seconds for block_seconds, _ in samples])
     watts = np.concatenate([block_watts for _, block_watts in samples])
     return minute_means(seconds, watts, where=str(path))
 
 
-def _sums(seconds: Numbers, watts: Numbers) -> _Sums | None:
-    if watts.dtype == np.float64:
-        known = ~np.isnan(watts)
-        seconds, watts = seconds[known], watts[known]
+def _sums(block: _Block) -> _Sums | None:
+    return _sums_of_plain_lines(block.text) or _sums_of_samples(*_samples(block))
+
+
+def _sums_of_plain_lines(text: npt.NDArray[np.uint8]) -> _Sums | None:
+    """Sum by minute with the extension; None where it declines the text or was not built."""
+    if add_up is None:
+        return None
+    most_minutes = len(text) // SHORTEST_PLAIN_LINE_BYTES
+    minute, count = np.empty((2, most_minutes), dtype=np.int64)
+    total = np.empty(most_minutes)
+    summed = add_up(text, minute, total, count)
+    if summed is None:
+        return None
+    minutes, first, last = summed
+    return _Sums(minute[:minutes].copy(), total[:minutes].copy(), count[:minutes].copy(), first, last, 0, 0)
+
+
+def _sums_of_samples(seconds: FloatArray, watts: FloatArray) -> _Sums | None:
+    known = ~np.isnan(watts)
+    seconds, watts = seconds[known], watts[known]
     if len(seconds) == 0:
         return None
     seconds, watts, backwards, duplicated = in_order(seconds, watts)
@@ -107,8 +140,8 @@ def _sums(seconds: Numbers, watts: Numbers) -> _Sums | None:
     return _Sums(*minute_sums(seconds, watts), first, last, backwards, duplicated)
 
 
-def _map_blocks(path: Path, block_bytes: int, use: Callable[[Numbers, Numbers], T]) -> list[T]:
-    """Apply `use` to seconds and watts of every block, in the order of the file."""
+def _map_blocks(path: Path, block_bytes: int, use: Callable[[_Block], T]) -> list[T]:
+    """Apply `use` to every block, and return the results in the order of the file."""
     cuts = _cuts(path, block_bytes)
     workers = min(os.cpu_count() or 1, len(cuts))
     shares = [cuts[len(cuts) * n // workers : len(cuts) * (n + 1) // workers] for n in range(workers)]
@@ -133,32 +166,32 @@ def _cuts(path: Path, block_bytes: int) -> list[tuple[int, int]]:
     return list(pairwise(ends))
 
 
-def _read_share(path: Path, cuts: Sequence[tuple[int, int]], use: Callable[[Numbers, Numbers], T]) -> list[T]:
-    block = LineBlock(max(end - begin for begin, end in cuts) + 1)
+def _read_share(path: Path, cuts: Sequence[tuple[int, int]], use: Callable[[_Block], T]) -> list[T]:
+    """Read one block after the other into the same memory: fresh memory costs more than reading into it."""
+    text = np.empty(max(end - begin for begin, end in cuts) + 1, dtype=np.uint8)
     results = []
     with path.open("rb", buffering=0) as file:
         file.seek(cuts[0][0])
         for begin, end in cuts:
-            size = file.readinto(block.text.data[: end - begin])
+            size = file.readinto(text.data[: end - begin])
             if size != end - begin:
                 raise InputError(
                     f"{path} became shorter while it was read; read it again when it is complete"
                 )
-            if block.text[size - 1] != ord("\n"):
-                block.text[size] = ord("\n")
+            if text[size - 1] != ord("\n"):
+                text[size] = ord("\n")
                 size += 1
-            parsed = block.parse(size) or _parse_any(path, begin, block.text[:size])
-            results.append(use(*parsed))
+            results.append(use(_Block(path, begin, text[:size])))
     return results
 
 
-def _parse_any(path: Path, begin: int, text: npt.NDArray[np.uint8]) -> tuple[FloatArray, FloatArray]:
-    """Parse a block that holds more than plain integers: signs, decimals, carriage returns, empty lines."""
-    if not text.tobytes().strip():
+def _samples(block: _Block) -> tuple[FloatArray, FloatArray]:
+    """Parse seconds and watts of any block: signs, exponents, carriage returns and empty lines too."""
+    if not block.text.tobytes().strip():
         return np.empty(0), np.empty(0)
     try:
         table = arrow_csv.read_csv(
-            pa.py_buffer(text),
+            pa.py_buffer(block.text),
             arrow_csv.ReadOptions(column_names=["seconds", "watts"], use_threads=False),
             arrow_csv.ParseOptions(delimiter=" ", quote_char=False),
             arrow_csv.ConvertOptions(
@@ -166,21 +199,21 @@ def _parse_any(path: Path, begin: int, text: npt.NDArray[np.uint8]) -> tuple[Flo
             ),
         )
     except pa.ArrowInvalid as error:
-        raise _bad_line(path, begin, text.tobytes(), str(error)) from None
+        raise _bad_line(block, str(error)) from None
     return table["seconds"].to_numpy(), table["watts"].to_numpy()
 
 
-def _bad_line(path: Path, begin: int, text: bytes, reason: str) -> InputError:
+def _bad_line(block: _Block, reason: str) -> InputError:
     """Name the first line that is not a stamp and a number."""
-    for number, line in enumerate(text.splitlines()):
+    for number, line in enumerate(block.text.tobytes().splitlines()):
         if line and not LINE.fullmatch(line):
-            line_number = _lines_before(path, begin) + number + 1
+            line_number = _lines_before(block.path, block.begin) + number + 1
             shown = line[:60].decode("utf-8", errors="replace")
             return InputError(
-                f"{path}, line {line_number:,}: '{shown}' is not '<unix seconds> <watts>'; "
+                f"{block.path}, line {line_number:,}: '{shown}' is not '<unix seconds> <watts>'; "
                 "mend or remove the line"
             )
-    return InputError(f"{path}: {reason.splitlines()[0]}")
+    return InputError(f"{block.path}: {reason.splitlines()[0]}")
 
 
 def _lines_before(path: Path, begin: int) -> int:
