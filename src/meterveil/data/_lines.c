@@ -122,6 +122,7 @@ static PyMethodDef METHODS[] = {
     {NULL, NULL, 0, NULL},
 };
 
-static struct PyModuleDef MODULE = {PyModuleDef_HEAD_INIT, "_lines", NULL, 0, METHODS, NULL, NULL, NULL, NULL};
+static struct PyModuleDef MODULE = {
+    PyModuleDef_HEAD_INIT, .m_name = "_lines", .m_size = 0, .m_methods = METHODS};
 
 PyMODINIT_FUNC PyInit__lines(void) { return PyModuleDef_Init(&MODULE); }
