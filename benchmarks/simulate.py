@@ -1,4 +1,4 @@
-"""How fast the batched core simulates, beside a plain Gymnasium loop that does the same, in one run.
+"""How fast the batched core simulates, beside one household in a Gymnasium loop, in one run.
 
 Every household replays random decoys for a day of the embedded synthetic household. Rates are simulated
 household-minutes per second of wall time, the best of several rounds; setting up the loads is not timed,
@@ -175,12 +175,12 @@ def figures() -> list[tuple[str, str, float, str, str]]:
         ("household_minutes_per_second", f"core, {small}, {CORES} processes", both, rate, ">= 1e6"),
         ("household_minutes_per_second_one_process", f"core, {small}, 1 process", single, rate, ""),
         ("household_minutes_per_second_large_batch", f"core, {big}, {CORES} processes", large, rate, ""),
-        ("plain_loop_minutes_per_second", "plain Gymnasium loop", plain, rate, ""),
-        ("adapter_minutes_per_second", "Gymnasium adapter of the core", adapter, rate, ""),
-        ("speedup_over_gymnasium_loop", f"{small} / plain loop", both / plain, "x", ">= 100"),
-        ("speedup_over_gymnasium_loop_one_process", f"same, 1 process, {small}", single / plain, "x", ""),
-        ("speedup_over_gymnasium_loop_large_batch", f"{big} / plain loop", large / plain, "x", ">= 100"),
-        ("speedup_over_adapter", f"{small} / adapter", both / adapter, "x", ""),
+        ("gymnasium_loop_minutes_per_second", "one household in Household-v0", adapter, rate, ""),
+        ("float_loop_minutes_per_second", "one household in plain floats", plain, rate, ""),
+        ("speedup_over_gymnasium_loop", f"{small} / Household-v0", both / adapter, "x", ">= 100"),
+        ("speedup_over_float_loop", f"{small} / plain floats", both / plain, "x", ""),
+        ("speedup_over_float_loop_one_process", f"same, 1 process, {small}", single / plain, "x", ""),
+        ("speedup_over_float_loop_large_batch", f"{big} / plain floats", large / plain, "x", ""),
     ]
 
 
