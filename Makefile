@@ -30,6 +30,13 @@ bench: $(VENV)/.dev            ## measure speed, as ratios within one run; write
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/read_channel.py
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/simulate.py
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/citylearn.py
+	$(BIN)/python benchmarks/speed_table.py
+
+pictures: $(VENV)/.dev         ## draw the README's picture anew (needs Chromium)
+	$(BIN)/meterveil demo --picture docs/img/demo-day.png
+
+reproduce: pictures bench      ## rebuild every figure and picture of README and docs
+	$(BIN)/pytest -q tests/data/test_synthetic_realism.py
 
 clean:           ## remove what the other targets made
 	rm -rf $(VENV) out .coverage .coverage.* htmlcov .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -217,7 +217,6 @@ def main() -> None:
         figure = scaling_figure(by_households, by_days)
         PICTURE.parent.mkdir(parents=True, exist_ok=True)
         save(figure, PICTURE)
-        save(figure, PICTURE.with_suffix(".png"))
 
 
 if __name__ == "__main__":
