@@ -66,8 +66,8 @@ def meter_of(household: Household) -> Meter:
 
 
 def truth_w(household: Household, target: str) -> FloatArray:
-    """Return what the target really drew, (minute,)."""
-    if target == AGGREGATE:
+    """Return what the target really drew, (minute,); a masked household carries its true load along."""
+    if target == AGGREGATE and AGGREGATE not in household.appliances_w:
         return household.aggregate_w
     return household.select([target]).appliances_w[target]
 

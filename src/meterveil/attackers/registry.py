@@ -1,0 +1,40 @@
+"""The attackers by name; each is imported only when it is asked for, since most bring torch along."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import cast
+
+from meterveil.attackers.protocol import Attacker
+from meterveil.errors import InputError
+
+ATTACKERS: dict[str, str] = {
+    "co": "meterveil.attackers.co:CO",
+    "fhmm": "meterveil.attackers.fhmm:FHMM",
+    "dae": "meterveil.attackers.dae:dae",
+    "seq2point": "meterveil.attackers.seq2point:seq2point",
+    "electricity": "meterveil.attackers.electricity:electricity",
+    "bert4nilm": "meterveil.attackers.bert4nilm:bert4nilm",
+    "nilmformer": "meterveil.attackers.nilmformer:nilmformer",
+    "mean": "meterveil.attackers.baselines:Mean",
+    "off": "meterveil.attackers.baselines:AlwaysOff",
+    "prior": "meterveil.attackers.baselines:Prior",
+}
+"""Name -> module and what to call in it; to add an attacker, write its file and one line here."""
+
+PAPER_SIX = ("co", "fhmm", "dae", "seq2point", "electricity", "bert4nilm")
+"""The attackers of the paper's tables, in their order."""
+
+FLOORS = ("mean", "off", "prior")
+"""Predictors that never see the meter."""
+
+JOINT = ("co", "fhmm")
+"""Attackers that explain the meter by all targets together; the others learn each target by itself."""
+
+
+def attacker(name: str) -> Attacker:
+    """Build the attacker of this name, not yet fitted, with its documented settings."""
+    if name not in ATTACKERS:
+        raise InputError(f"there is no attacker {name!r}; known are {', '.join(ATTACKERS)}")
+    module, factory = ATTACKERS[name].split(":")
+    return cast(Attacker, getattr(import_module(module), factory)())

@@ -1,0 +1,72 @@
+"""What an attacker knows of the defence: nothing (`fixed`), or everything but its dice (`adaptive`); D11."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import timedelta
+
+import numpy as np
+
+from meterveil.attackers.fitting import Job, fit
+from meterveil.attackers.protocol import AGGREGATE, Attacker
+from meterveil.core.battery import Battery
+from meterveil.core.decoys import Library
+from meterveil.core.rollout import Policy, rollout
+from meterveil.core.tariff import Tariff
+from meterveil.data.household import Household
+from meterveil.data.scenario import span
+from meterveil.errors import InputError
+
+COPIES = 12
+"""Masked copies of the training days that an adaptive attacker learns from, each with dice of its own."""
+
+
+@dataclass(frozen=True)
+class Defence:
+    """A defence with the battery and the tariff that it works with."""
+
+    policy: Policy
+    battery: Battery
+    library: Library
+    tariff: Tariff
+    soc_start: float = 0.5
+
+
+def masked(defence: Defence, household: Household, rngs: Sequence[np.random.Generator]) -> list[Household]:
+    """Run the defence over a household's days, once with each generator, SoC carried over midnight.
+
+    The copies keep the true appliances, and the load that the battery hid as what `AGGREGATE` really was.
+    """
+    days = household.days()
+    if not days:
+        raise InputError(f"{household.name} records no whole day; a defence is run over civil days")
+    end = days[-1] + timedelta(days=1)
+    part = household.between(days[0], end)
+    one = span(household, days[0], end, defence.tariff)
+    scenario = one.rows([0] * len(rngs))
+    trace = rollout(defence.policy, defence.battery, defence.library, scenario, rngs, defence.soc_start)
+    truth = {**part.appliances_w, AGGREGATE: part.aggregate_w}
+    return [replace(part, aggregate_w=meter_w.copy(), appliances_w=truth) for meter_w in trace.meter_w]
+
+
+def fixed(
+    names: Sequence[str], households: Sequence[Household], targets: Sequence[str], seed: int
+) -> dict[str, Attacker]:
+    """Fit attackers on clean data: they have never seen a defence, as in the paper."""
+    return fit(names, households, targets, seed)
+
+
+def adaptive(
+    names: Sequence[str],
+    households: Sequence[Household],
+    targets: Sequence[str],
+    seed: int,
+    defence: Defence,
+    copies: int = COPIES,
+    on_done: Callable[[Job], None] | None = None,
+) -> dict[str, Attacker]:
+    """Fit attackers on what this very defence made of the training days, labelled with the truth."""
+    rngs = [np.random.default_rng([seed, copy, 0xADA9]) for copy in range(copies)]
+    seen = [copy for household in households for copy in masked(defence, household, rngs)]
+    return fit(names, seen, targets, seed, on_done=on_done)
