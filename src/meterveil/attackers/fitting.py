@@ -61,14 +61,17 @@ def fit(
 
     Two processes of one thread each beat one of two: a network of this size cannot keep two cores busy.
     """
-    jobs = [job for name in names for job in jobs_of(name, households, targets, seed)]
-    missing = [job for job in jobs if not (job.folder / store.CARD).exists()]
-    for job in missing if workers == 1 else _in_parallel(missing, workers):
-        if workers == 1:
-            _run(job)
+    plan = {name: [(job, job.folder) for job in jobs_of(name, households, targets, seed)] for name in names}
+    missing = [
+        (job, folder)
+        for pieces in plan.values()
+        for job, folder in pieces
+        if not (folder / store.CARD).exists()
+    ]
+    for job in _run_all(missing, workers):
         if on_done:
             on_done(job)
-    return {name: _gather(name, households, targets, seed) for name in names}
+    return {name: _gather(name, targets, [folder for _, folder in plan[name]]) for name in names}
 
 
 def jobs_of(name: str, households: Sequence[Household], targets: Sequence[str], seed: int) -> list[Job]:
@@ -77,25 +80,27 @@ def jobs_of(name: str, households: Sequence[Household], targets: Sequence[str], 
     return [Job(name, group, tuple(households), seed) for group in groups]
 
 
-def _in_parallel(jobs: Sequence[Job], workers: int) -> Iterator[Job]:
+def _run_all(pieces: Sequence[tuple[Job, Path]], workers: int) -> Iterator[Job]:
+    if workers == 1:
+        return (_run(*piece) for piece in pieces)
     parallel = Parallel(n_jobs=workers, return_as="generator_unordered", batch_size=1)
-    done: Iterator[Job] = parallel(delayed(_run)(job) for job in jobs)
+    done: Iterator[Job] = parallel(delayed(_run)(*piece) for piece in pieces)
     return done
 
 
-def _run(job: Job) -> Job:
+def _run(job: Job, folder: Path) -> Job:
     _use_one_thread(job.name)
     rng = np.random.default_rng([job.seed, *hashlib.sha256(str(job.targets).encode()).digest()[:8]])
     fitted = attacker(job.name).fit(job.households, job.targets, rng)
     note: dict[str, Any] = {"seed": job.seed, "households": [home.name for home in job.households]}
-    store.save(job.folder, job.name, job.targets, fitted, note)
+    store.save(folder, job.name, job.targets, fitted, note)
     return job
 
 
-def _gather(name: str, households: Sequence[Household], targets: Sequence[str], seed: int) -> Attacker:
+def _gather(name: str, targets: Sequence[str], folders: Sequence[Path]) -> Attacker:
     arrays: dict[str, npt.NDArray[Any]] = {}
-    for job in jobs_of(name, households, targets, seed):
-        fitted, _ = store.load(job.folder)
+    for folder in folders:
+        fitted, _ = store.load(folder)
         arrays |= fitted.arrays()
     return attacker(name).restored(targets, arrays)
 

@@ -61,7 +61,7 @@ def meter_of(household: Household) -> Meter:
     """Show a household's meter to an attacker, as a batch of one."""
     minutes = household.minutes
     minute_of_day = np.asarray(minutes.hour * 60 + minutes.minute, dtype=np.int64)
-    weekday = np.asarray(minutes.weekday, dtype=np.int64)
+    weekday = np.asarray(minutes.day_of_week, dtype=np.int64)
     return Meter(household.aggregate_w[None], minute_of_day[None], weekday[None])
 
 

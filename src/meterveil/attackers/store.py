@@ -28,7 +28,7 @@ def save(folder: Path, name: str, targets: Sequence[str], fitted: Attacker, note
     folder.parent.mkdir(parents=True, exist_ok=True)
     half = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}-"))
     try:
-        save_file({key: np.ascontiguousarray(part) for key, part in fitted.arrays().items()}, half / WEIGHTS)
+        save_file({key: np.asarray(part, order="C") for key, part in fitted.arrays().items()}, half / WEIGHTS)
         digest = hashlib.sha256((half / WEIGHTS).read_bytes()).hexdigest()
         card = {"format": FORMAT, "attacker": name, "targets": list(targets), "weights": digest, **note}
         (half / CARD).write_text(json.dumps(card, indent=1, default=str) + "\n")

@@ -11,6 +11,7 @@ import typer
 from typer.core import TyperGroup
 
 from meterveil import __version__
+from meterveil.cli.attack import attack
 from meterveil.cli.data import app as data
 from meterveil.cli.simulate import demo, simulate
 from meterveil.errors import InputError
@@ -40,6 +41,7 @@ app = typer.Typer(
 app.add_typer(data, name="data")
 app.command("simulate")(simulate)
 app.command("demo")(demo)
+app.command("attack")(attack)
 
 
 def _say(message: str, colour: str) -> None:

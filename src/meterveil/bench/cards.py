@@ -1,0 +1,88 @@
+"""Result cards: one measured figure each, with the paper's beside it. Runs write them, reports read them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import subprocess
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from meterveil.errors import InputError
+
+ThreatModel = Literal["clean", "fixed", "adaptive"]
+
+
+@dataclass(frozen=True)
+class Card:
+    """Hold one figure and all that is needed to judge it."""
+
+    table: str
+    row: str
+    column: str
+    dataset: str
+    measured: float | None
+    """None where nothing could be measured; `note` says why."""
+    reported: float | None = None
+    """The paper's figure; None where it has none."""
+    spread: float | None = None
+    """Standard deviation over seeds, or over days where `n_days` is more than one."""
+    seeds: tuple[int, ...] = (0,)
+    n_days: int = 1
+    threat_model: ThreatModel = "clean"
+    settings: dict[str, Any] = field(default_factory=dict)
+    note: str = ""
+
+    @property
+    def key(self) -> str:
+        """Hash of what the figure is, not of how it came out."""
+        parts = [self.table, self.row, self.column, self.dataset, self.threat_model, self.n_days, self.seeds]
+        text = json.dumps([*parts, self.settings], sort_keys=True, default=str)
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def write(folder: Path, cards: Iterable[Card]) -> list[Path]:
+    """Write the cards of each table, data set and row into one file; return the files."""
+    commit = current_commit()
+    rows: dict[Path, list[dict[str, Any]]] = {}
+    for card in cards:
+        path = folder / card.table / card.dataset / f"{_plain(card.row)}.json"
+        document = {"key": card.key, **asdict(card), "commit": commit}
+        document |= {name: _number(document[name]) for name in ("measured", "reported", "spread")}
+        rows.setdefault(path, []).append(document)
+    for path, documents in rows.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        half = path.with_suffix(".part")
+        half.write_text(json.dumps(documents, indent=1) + "\n")
+        half.replace(path)
+    return list(rows)
+
+
+def read(folder: Path, table: str | None = None) -> list[dict[str, Any]]:
+    """Read every card below a folder, or those of one table."""
+    where = folder / table if table else folder
+    if not where.is_dir():
+        raise InputError(f"{where} holds no results; run the command that measures them first")
+    return [card for path in sorted(where.rglob("*.json")) for card in json.loads(path.read_text())]
+
+
+def current_commit() -> str:
+    """Name the commit that is measured, with a mark where files differ from it; "" outside a checkout."""
+    command: Sequence[str] = ("git", "describe", "--always", "--dirty", "--abbrev=7")
+    try:
+        found = subprocess.run(command, capture_output=True, text=True, check=True)  # noqa: S603
+    except (OSError, subprocess.CalledProcessError):
+        return ""
+    return found.stdout.strip()
+
+
+def _number(value: float | None) -> float | None:
+    """Round to six digits; what is not a number is null in JSON."""
+    return None if value is None or math.isnan(value) else float(f"{value:.6g}")
+
+
+def _plain(text: str) -> str:
+    return "".join(letter if letter.isalnum() else "-" for letter in text.lower())

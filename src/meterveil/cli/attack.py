@@ -1,0 +1,105 @@
+"""`meterveil attack`: fit the attackers on a data set's training days and record what they read."""
+
+# ruff: noqa: PLC0415  heavy imports wait for the verb
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from meterveil.errors import InputError
+
+if TYPE_CHECKING:
+    from meterveil.attackers.fitting import Job
+    from meterveil.bench.cards import Card
+    from meterveil.bench.strength import Trial
+    from meterveil.data.household import Household
+
+
+def attack(
+    protocol: Annotated[str, typer.Argument(help="Days and appliances of the paper: redd or ukdale.")],
+    *,
+    data: Annotated[
+        Path | None, typer.Option(help="Folder with ukdale and redd; default: $METERVEIL_DATA.")
+    ] = None,
+    attackers: Annotated[str, typer.Option(help="Names separated by commas; default: all.")] = "",
+    training_days: Annotated[int, typer.Option(min=2, help="More than the protocol's ten go on.")] = 10,
+    held_out: Annotated[bool, typer.Option(help="Score all held-out days, not the paper's one.")] = False,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of all chance.")] = 0,
+    workers: Annotated[int, typer.Option(min=1, help="Processes, of one thread each.")] = 2,
+    results: Annotated[Path, typer.Option(help="Folder for the result cards.")] = Path("results"),
+) -> None:
+    """Fit the attackers, score what they read out of the bare meter, and write result cards."""
+    from meterveil.bench import cards
+    from meterveil.bench.strength import DEFAULT_ATTACKERS, measure
+
+    names = tuple(name.strip() for name in attackers.split(",") if name.strip()) or DEFAULT_ATTACKERS
+    trial, household = _trial(protocol, data, training_days, held_out, seed)
+    with _progress(names, trial) as on_done:
+        measured = measure(trial, household, names, workers, on_done)
+    _show(measured)
+    cards.write(results, measured)
+
+
+def _trial(
+    name: str, data: Path | None, training_days: int, held_out: bool, seed: int
+) -> tuple[Trial, Household]:
+    from meterveil.bench.strength import Trial, longer_training
+    from meterveil.data.load import load
+    from meterveil.data.protocols import protocol
+
+    folder = data or Path(os.environ.get("METERVEIL_DATA") or "")
+    if not str(folder) or not folder.is_dir():
+        raise InputError(f"{str(folder)!r} is no folder of data sets; pass --data or set METERVEIL_DATA")
+    chosen = protocol(name)
+    household = load(folder / chosen.dataset, chosen.house)
+    training = longer_training(chosen, household, training_days)
+    if held_out:
+        kept = tuple(target for target in chosen.many_day_targets if target in household.appliances_w)
+        test = tuple(day for day in chosen.held_out(household, min_days=1) if day not in training)
+        return Trial(chosen, training, test, kept, seed), household
+    day = chosen.test[0]
+    return Trial(chosen, training, (day,), chosen.present_targets(household, day), seed), household
+
+
+@contextmanager
+def _progress(names: Sequence[str], trial: Trial) -> Iterator[Callable[[Job], None]]:
+    """Show how many fits are done; those that the cache holds are not counted."""
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, transient=True) as bar:
+        task = bar.add_task(f"fitting {len(names)} attackers", total=len(names) * (len(trial.targets) + 1))
+
+        def on_done(job: Job) -> None:
+            bar.update(task, advance=len(job.targets), description=f"fitted {job.name} {job.targets[0]}")
+
+        yield on_done
+
+
+def _show(measured: Sequence[Card]) -> None:
+    """Print a row for each attacker and target: ours, and the paper's beside it."""
+    from meterveil.cli.tables import show_table
+
+    columns = ("rmse", "f1", "f1_head", "event_f1")
+    rows = [["attacker, target", *(part for name in columns for part in (name, "paper"))]]
+    found = {(card.row, card.column): card for card in measured}
+    for row in dict.fromkeys(card.row for card in measured):
+        cells = [found.get((row, column)) for column in columns]
+        rows.append([row, *(part for card in cells for part in _cell(card))])
+    show_table([[cell for n, cell in enumerate(row) if n not in {6, 8}] for row in rows])
+
+
+def _cell(card: Card | None) -> tuple[str, str]:
+    if card is None:
+        return "", ""
+    digits = 1 if card.column == "rmse" else 2
+    ours, papers = (
+        "" if value is None else f"{value:.{digits}f}" for value in (card.measured, card.reported)
+    )
+    return ours, papers

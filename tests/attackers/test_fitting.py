@@ -1,0 +1,126 @@
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from meterveil.attackers import fitting, store
+from meterveil.attackers.protocol import AGGREGATE, meter_of, truth_w
+from meterveil.attackers.registry import ATTACKERS, attacker
+from meterveil.attackers.threat import Defence, adaptive, fixed, masked
+from meterveil.core.battery import Battery
+from meterveil.core.decoys import Library
+from meterveil.core.tariff import PAPER_TARIFF
+from meterveil.data import synthetic
+from meterveil.defenders import defender
+from meterveil.errors import InputError
+
+TARGETS = ("kettle", "fridge")
+
+
+@pytest.fixture(scope="module")
+def home():
+    return synthetic.household(np.random.default_rng(3), days=4).select([*TARGETS])
+
+
+@pytest.fixture
+def cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("METERVEIL_CACHE", str(tmp_path))
+    return tmp_path
+
+
+def watts(fitted, home):
+    return np.stack([fitted.predict(meter_of(home)).watts[target] for target in TARGETS])
+
+
+def test_an_unknown_attacker_is_refused_with_the_known_ones():
+    with pytest.raises(InputError, match="no attacker 'oracle'; known are co, fhmm"):
+        attacker("oracle")
+
+
+def test_every_name_in_the_registry_builds_an_attacker():
+    for name in ATTACKERS:
+        assert callable(attacker(name).predict)
+
+
+def test_a_stored_attacker_reads_the_same(home, tmp_path):
+    fitted = attacker("co").fit([home], TARGETS, np.random.default_rng(0))
+    store.save(tmp_path / "co", "co", TARGETS, fitted, {"seed": 0})
+    again, card = store.load(tmp_path / "co")
+    np.testing.assert_array_equal(watts(again, home), watts(fitted, home))
+    assert card["seed"] == 0
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["co"]
+
+
+def test_an_altered_missing_or_foreign_file_is_refused(home, tmp_path):
+    fitted = attacker("co").fit([home], TARGETS, np.random.default_rng(0))
+    folder = tmp_path / "co"
+    store.save(folder, "co", TARGETS, fitted, {})
+    weights = folder / store.WEIGHTS
+    weights.write_bytes(weights.read_bytes()[:-1] + b"x")
+    with pytest.raises(InputError, match="is not the file that"):
+        store.load(folder)
+    weights.unlink()
+    with pytest.raises(InputError, match="holds no fitted attacker"):
+        store.load(folder)
+    store.save(folder, "co", TARGETS, fitted, {})
+    (folder / store.CARD).write_text(json.dumps({"format": "other"}))
+    with pytest.raises(InputError, match="is not a card"):
+        store.load(folder)
+
+
+def test_a_finished_fit_is_never_done_again(home, cache):
+    done = []
+    first = fitting.fit(["co", "mean"], [home], TARGETS, 0, workers=1, on_done=done.append)
+    assert [(job.name, job.targets) for job in done] == [
+        ("co", TARGETS),
+        ("mean", ("kettle",)),
+        ("mean", ("fridge",)),
+    ]
+    again = fitting.fit(["co", "mean"], [home], TARGETS, 0, workers=1, on_done=done.append)
+    assert len(done) == 3
+    for name in first:
+        np.testing.assert_array_equal(watts(first[name], home), watts(again[name], home))
+
+
+def test_other_data_another_seed_or_other_code_make_another_fit(home, monkeypatch):
+    job = fitting.jobs_of("mean", [home], TARGETS, 0)[0]
+    louder = replace(home, aggregate_w=home.aggregate_w + 1.0)
+    keys = {job.key(), job._replace(seed=1).key(), job._replace(households=(louder,)).key()}
+    monkeypatch.setattr(fitting, "_code", lambda: "changed")
+    assert len(keys | {job.key()}) == 4
+
+
+def test_two_processes_fit_what_one_does(home, cache, tmp_path, monkeypatch):
+    together = fitting.fit(["prior"], [home], TARGETS, 0, workers=2)["prior"]
+    monkeypatch.setenv("METERVEIL_CACHE", str(tmp_path / "other"))
+    alone = fitting.fit(["prior"], [home], TARGETS, 0, workers=1)["prior"]
+    np.testing.assert_array_equal(watts(together, home), watts(alone, home))
+
+
+def flat():
+    library = Library.of(synthetic.decoy_signatures(np.random.default_rng(0)), "synthetic")
+    return Defence(defender("flat"), Battery(), library, PAPER_TARIFF)
+
+
+def test_masked_copies_change_the_meter_and_keep_the_truth(home):
+    rngs = [np.random.default_rng(n) for n in range(2)]
+    random = replace(flat(), policy=defender("random"))
+    first, second = masked(random, home, rngs)
+    assert not np.array_equal(first.aggregate_w, second.aggregate_w)
+    np.testing.assert_array_equal(truth_w(first, AGGREGATE), home.aggregate_w)
+    np.testing.assert_array_equal(truth_w(first, "kettle"), home.appliances_w["kettle"])
+
+
+def test_an_adaptive_attacker_reads_a_masked_meter_better_than_one_that_never_saw_it(home, cache):
+    names, targets = ["co"], ("kettle", "fridge", AGGREGATE)
+    seen = masked(flat(), home, [np.random.default_rng(99)])[0]
+    truth = truth_w(seen, AGGREGATE)
+    naive = fixed(names, [home], targets, 0)["co"].predict(meter_of(seen))
+    knowing = adaptive(names, [home], targets, 0, flat(), copies=2)["co"].predict(meter_of(seen))
+    errors = [
+        np.sqrt(np.mean((said.watts["fridge"][0] - home.appliances_w["fridge"]) ** 2))
+        for said in (naive, knowing)
+    ]
+    assert truth is home.aggregate_w or np.array_equal(truth, home.aggregate_w)
+    assert errors[1] <= errors[0]
