@@ -42,21 +42,25 @@ def log_likelihood(chains: Sequence[Chain], seen: Observation) -> FloatArray:
     """Return how well each joint state explains each reading, (minute, batch, joint)."""
     mean_w = reduce(_outer_sum, [chain.mean_w for chain in chains])
     variance_w2 = reduce(_outer_sum, [chain.variance_w2 for chain in chains])
-    spread_w2 = variance_w2 + seen.variance_w2.T[..., None]
+    is_steady = np.ptp(seen.variance_w2) == 0.0
+    spread_w2 = variance_w2 + (seen.variance_w2[0, 0] if is_steady else seen.variance_w2.T[..., None])
     gap_w = seen.reading_w.T[..., None] - mean_w
-    return np.asarray(-0.5 * (gap_w**2 / spread_w2 + np.log(2.0 * np.pi * spread_w2)))
+    np.square(gap_w, out=gap_w)
+    gap_w *= -0.5 / spread_w2
+    gap_w -= 0.5 * np.log(2.0 * np.pi * spread_w2)
+    return gap_w
 
 
 def viterbi(chains: Sequence[Chain], seen: Observation) -> IntArray:
     """Return the likeliest joint path, (chain, batch, minute) states; of equally likely ones the first."""
     score = log_likelihood(chains, seen)
-    logs = [_log(chain.transition) for chain in chains]
-    groups = _grouped(logs)
+    groups = _grouped([_log(chain.transition) for chain in chains])
     score[0] += reduce(_outer_sum, [_log(chain.start) for chain in chains])
+    room = [np.empty((len(group), len(group), score[0].size // len(group))) for group in groups]
     for minute in range(1, len(score)):
-        score[minute] += _best_before(score[minute - 1], groups)
-    shape = [len(chain.mean_w) for chain in chains]
-    return _trace(score, logs, shape)
+        score[minute] += _best_before(score[minute - 1], groups, room)
+    path = _trace(score, groups)
+    return np.stack(np.unravel_index(path, [len(chain.mean_w) for chain in chains]))
 
 
 def marginals(chains: Sequence[Chain], seen: Observation) -> list[FloatArray]:
@@ -96,27 +100,30 @@ def _smooth(belief: FloatArray, likelihood: FloatArray, left: FloatArray, right:
         belief[minute] = _normalised(belief[minute] * after)
 
 
-def _best_before(score: FloatArray, groups: Sequence[FloatArray]) -> FloatArray:
-    """Take the best predecessor of every joint state, one group of chains after the other."""
-    batch, inner = len(score), score.shape[-1]
-    for log_transition in groups:
-        states = len(log_transition)
-        inner //= states
-        parts = score.reshape(batch, -1, states, 1, inner)
-        score = (parts + log_transition[:, :, None]).max(axis=2)
-    return score.reshape(batch, -1)
+def _best_before(score: FloatArray, groups: Sequence[FloatArray], room: Sequence[FloatArray]) -> FloatArray:
+    """Take the best predecessor of every joint state, one group of chains after the other.
+
+    Each group comes first in turn, so that the long axis of every operation is contiguous: (batch, a, b) is
+    turned to (a, b, batch), then to (b, batch, a) and back to (batch, a, b). `room` is written over.
+    """
+    batch, turned = len(score), score.T
+    for log_transition, space in zip(groups, room, strict=True):
+        before = turned.reshape(len(log_transition), 1, -1)
+        turned = np.add(before, log_transition[:, :, None], out=space).max(axis=0).T
+    return turned.reshape(batch, -1)
 
 
-def _trace(score: FloatArray, logs: Sequence[FloatArray], shape: Sequence[int]) -> IntArray:
-    """Walk back from the best end; each minute looks once at all joint states that lead to the next."""
+def _trace(score: FloatArray, groups: Sequence[FloatArray]) -> IntArray:
+    """Walk back from the best end, (batch, minute); each minute looks once at all that lead to the next."""
     minutes, batch = score.shape[:2]
-    path = np.empty((len(shape), batch, minutes), dtype=np.int64)
-    best = score[-1].argmax(axis=-1)
-    path[:, :, -1] = np.unravel_index(best, shape)
+    sizes = [len(log_transition) for log_transition in groups]
+    columns = [np.ascontiguousarray(log_transition.T) for log_transition in groups]
+    path = np.empty((batch, minutes), dtype=np.int64)
+    path[:, -1] = score[-1].argmax(axis=-1)
     for minute in range(minutes - 2, -1, -1):
-        into = [log[:, state].T for log, state in zip(logs, path[:, :, minute + 1], strict=True)]
-        best = (score[minute] + reduce(_batched_outer_sum, into)).argmax(axis=-1)
-        path[:, :, minute] = np.unravel_index(best, shape)
+        after = np.unravel_index(path[:, minute + 1], sizes)
+        into = [column[state] for column, state in zip(columns, after, strict=True)]
+        path[:, minute] = (score[minute] + reduce(_batched_outer_sum, into)).argmax(axis=-1)
     return path
 
 

@@ -7,8 +7,8 @@ the likeliest path. The defaults here are those that read validation days better
 - three states (off and two levels), each with the variance that its training minutes have around it;
 - one more chain for the rest of the home (the paper's robust component does this), learned from the training
   residual, and the floor of the readings taken away first where that helps on the last training days;
-- the probability of every state given all readings instead of one best path: the mean power that it implies
-  has the least squared error, and its on-probability the best decisions.
+- the probability of every state given all readings instead of one best path, and from it the power of least
+  squared error and the decision of best F1 on the training days.
 
 States are clusters of the training minutes and transitions are counted: expectation-maximisation from there
 reads validation days no better. One-minute data need no change.
@@ -52,14 +52,18 @@ METER_VARIANCE_W2 = 5.0
 MAX_JOINT_STATES = 20_000
 """Up to here decoding is exact, beyond it by coordinate ascent."""
 
+TRUST_MINUTES = 5.0
+"""Minutes of evidence that it takes to outweigh a state's own mean in what is said for it."""
+
 JOINT_STATES_AT_ONCE = 6 * 10**6
 """Minutes times joint states that are held in memory at a time (48 MB a table)."""
 
 
 class Habit(NamedTuple):
-    """A chain, and what its states say about the appliance being on."""
+    """A chain, and what its states say about the appliance."""
 
     chain: Chain
+    said_w: FloatArray  # (state,) power to say, weighted by the states' probabilities
     on_share: FloatArray  # (state,) of a state's training minutes, those that were on
     threshold: float
     """On-probability from which saying "on" scores the best F1 on the training days."""
@@ -91,25 +95,24 @@ class FHMM:
 
     def predict(self, meter: Meter) -> Prediction:
         """Decode all chains and say what their states draw."""
-        reading_w = filled(meter.reading_w)
-        base_w = floor_w(reading_w, self.floor_minutes)
-        at_once = JOINT_STATES_AT_ONCE // self._table_states
-        probabilities = in_stretches(self._probabilities, reading_w - base_w, at_once)
+        base_w, probabilities = self._decoded(meter)
         watts, on = {}, {}
-        for (name, habit), probability in zip(self.habits.items(), probabilities, strict=True):
-            watts[name] = probability @ habit.chain.mean_w
+        for name, habit in self.habits.items():
             if name != REST:
-                on[name] = recentred(np.minimum(probability @ habit.on_share, 1.0), habit.threshold)
+                watts[name] = np.maximum(probabilities[name] @ habit.said_w, 0.0)
+                probability = np.minimum(probabilities[name] @ habit.on_share, 1.0)
+                on[name] = recentred(probability, habit.threshold)
         if AGGREGATE in self.targets:
-            watts[AGGREGATE] = base_w + np.sum(list(watts.values()), axis=0)
-        watts.pop(REST, None)
-        return Prediction({name: np.maximum(power_w, 0.0) for name, power_w in watts.items()}, on)
+            drawn_w = [probabilities[name] @ habit.chain.mean_w for name, habit in self.habits.items()]
+            watts[AGGREGATE] = np.maximum(base_w + np.sum(drawn_w, axis=0), 0.0)
+        return Prediction(watts, on)
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """Return every chain with its decisions, and the floor."""
         found: dict[str, npt.NDArray[Any]] = {"floor_minutes": np.asarray(self.floor_minutes)}
-        for name, (chain, on_share, threshold) in self.habits.items():
-            parts = {**chain._asdict(), "on_share": on_share, "threshold": np.asarray(threshold)}
+        for name, habit in self.habits.items():
+            parts = {**habit.chain._asdict(), **habit._asdict(), "threshold": np.asarray(habit.threshold)}
+            del parts["chain"]
             found |= {f"{name}/{part}": values for part, values in parts.items()}
         return found
 
@@ -119,6 +122,7 @@ class FHMM:
         habits = {
             name: Habit(
                 Chain(*(arrays[f"{name}/{part}"] for part in Chain._fields)),
+                arrays[f"{name}/said_w"],
                 arrays[f"{name}/on_share"],
                 float(arrays[f"{name}/threshold"]),
             )
@@ -143,6 +147,14 @@ class FHMM:
         sizes = [len(chain.mean_w) for chain in self._chains]
         return math.prod(sizes) if self._is_exact else max(sizes[:-1]) ** TOGETHER * sizes[-1]
 
+    def _decoded(self, meter: Meter) -> tuple[FloatArray, dict[str, FloatArray]]:
+        """Return the floor and, by chain, the states' probabilities, (batch, minute, state)."""
+        reading_w = filled(meter.reading_w)
+        base_w = floor_w(reading_w, self.floor_minutes)
+        at_once = JOINT_STATES_AT_ONCE // self._table_states
+        tables = in_stretches(self._probabilities, reading_w - base_w, at_once)
+        return base_w, dict(zip(self.habits, tables, strict=True))
+
     def _probabilities(self, reading_w: FloatArray) -> list[FloatArray]:
         chains, variance_w2 = self._chains, self.variance_w2 or METER_VARIANCE_W2
         seen = Observation(reading_w, np.full_like(reading_w, variance_w2))
@@ -157,19 +169,24 @@ class FHMM:
         if self.rest_states:
             rest = [rest_w(household, appliances, self.floor_minutes) for household in households]
             chain, _ = count_rest(rest, self.rest_states)
-            habits[REST] = Habit(chain, np.zeros_like(chain.mean_w), 0.5)
+            habits[REST] = Habit(chain, chain.mean_w, np.zeros_like(chain.mean_w), 0.5)
         return replace(self, habits=habits)
 
     def _decided(self, households: Sequence[Household]) -> Self:
-        """Set the thresholds on what the training days themselves are read as."""
-        said = [self.predict(meter_of(household)).on for household in households]
+        """Learn what to say from how the training days themselves are read.
+
+        The chains are never quite right, so a state that is probable is not always there: least squares finds
+        the power to say for it, and the F1-best threshold the decision.
+        """
+        read = [self._decoded(meter_of(household))[1] for household in households]
         habits = dict(self.habits)
-        for name in said[0]:
-            probability = np.concatenate([on[name][0] for on in said])
+        for name in habits.keys() - {REST}:
             power_w = np.concatenate([truth_w(household, name) for household in households])
             known = ~np.isnan(power_w)
-            threshold, _ = best_threshold(probability[known], power_w[known] >= on_threshold_w(name))
-            habits[name] = habits[name]._replace(threshold=threshold)
+            probability = np.concatenate([tables[name][0] for tables in read])[known]
+            habits[name] = _decided(habits[name], probability, power_w[known], on_threshold_w(name))
+            if self.decoder == "viterbi":
+                habits[name] = habits[name]._replace(said_w=self.habits[name].said_w)
         return replace(self, habits=habits)
 
 
@@ -185,4 +202,12 @@ def _habit(households: Sequence[Household], name: str, states: int) -> Habit:
     on = power_w >= on_threshold_w(name)
     used = np.bincount(state[state >= 0], minlength=len(chain.mean_w))
     on_share = np.bincount(state[on], minlength=len(chain.mean_w)) / np.maximum(used, 1)
-    return Habit(chain, on_share, 0.5)
+    return Habit(chain, chain.mean_w, on_share, 0.5)
+
+
+def _decided(habit: Habit, probability: FloatArray, power_w: FloatArray, threshold_w: float) -> Habit:
+    mean_w = habit.chain.mean_w
+    gram = probability.T @ probability + TRUST_MINUTES * np.eye(len(mean_w))
+    said_w = np.asarray(np.linalg.solve(gram, probability.T @ power_w + TRUST_MINUTES * mean_w), np.float64)
+    threshold, _ = best_threshold(np.minimum(probability @ habit.on_share, 1.0), power_w >= threshold_w)
+    return habit._replace(said_w=said_w, threshold=threshold)

@@ -1,0 +1,119 @@
+import numpy as np
+import pytest
+from homes import home, real_days
+from scores import scores
+
+from meterveil.attackers.baselines import AlwaysOff, Mean, Prior
+from meterveil.attackers.decisions import best_threshold, f1, recentred
+from meterveil.attackers.protocol import AGGREGATE, Meter, meter_of
+from meterveil.errors import InputError
+
+TARGETS = ["kettle", "microwave", "fridge"]
+RNG = np.random.default_rng(0)
+ALL = [Mean(), AlwaysOff(), Prior()]
+
+
+def test_the_mean_is_that_of_the_known_training_minutes():
+    household = home()
+    household.appliances_w["kettle"][:100] = np.nan
+    said = Mean().fit([household], ["kettle"], RNG).predict(meter_of(home(1)))
+    np.testing.assert_allclose(said.watts["kettle"], np.nanmean(household.appliances_w["kettle"]))
+
+
+def test_always_off_says_nothing_but_zero():
+    assert not AlwaysOff().fit([home()], TARGETS, RNG).predict(meter_of(home(1))).watts["fridge"].any()
+
+
+def test_the_prior_never_looks_at_the_meter():
+    prior, meter = Prior().fit([home(10)], TARGETS, RNG), meter_of(home(1))
+    blind = prior.predict(meter._replace(reading_w=np.full_like(meter.reading_w, np.nan)))
+    for name, power_w in prior.predict(meter).watts.items():
+        np.testing.assert_array_equal(blind.watts[name], power_w)
+        np.testing.assert_array_equal(blind.on[name], prior.predict(meter).on[name])
+
+
+def test_the_prior_knows_the_hour_and_the_weekend():
+    prior, next_week = Prior().fit([home(21)], TARGETS, RNG), home(7)
+    said = prior.predict(meter_of(next_week))
+    monday_w, *_, sunday_w = said.watts["kettle"][0].reshape(7, 1440)
+    assert monday_w[422] > 5 * sunday_w[422]
+    assert sunday_w[542] > 5 * monday_w[542]
+    on = said.on["kettle"][0].reshape(7, 1440) >= 0.5
+    assert on[:, 1000:1003].all()
+    assert not on[:, :300].any()
+
+
+def test_the_prior_of_an_appliance_without_hours_is_its_mean():
+    household = home(10)
+    household.appliances_w["fridge"][:] = np.random.default_rng(5).choice([0.0, 90.0], len(household.minutes))
+    said = Prior().fit([household], ["fridge"], RNG).predict(meter_of(home(1)))
+    np.testing.assert_allclose(said.watts["fridge"], 45.0, atol=4.0)
+    assert np.mean(said.on["fridge"] >= 0.5) > 0.95
+
+
+def test_the_threshold_has_the_best_f1_of_all_cuts():
+    rng = np.random.default_rng(2)
+    for _ in range(50):
+        probability = rng.integers(0, 8, 30) / 10.0
+        truth = rng.random(30) < probability + 0.1
+        threshold, score = best_threshold(probability, truth)
+        assert score == pytest.approx(f1(truth, probability >= threshold))
+        assert score == pytest.approx(max([0.0, *(f1(truth, probability >= cut) for cut in probability)]))
+
+
+@pytest.mark.parametrize("threshold", [0.0, 0.07, 0.5, 0.93, 1.0])
+def test_recentring_keeps_the_order_and_moves_the_threshold_to_one_half(threshold):
+    probability = np.sort(np.append(np.linspace(0.0, 1.0, 101), threshold))
+    moved = recentred(probability, threshold)
+    assert np.all(np.diff(moved) >= 0.0)
+    np.testing.assert_array_equal(moved >= 0.5, probability >= min(max(threshold, 1e-9), 1 - 1e-9))
+
+
+@pytest.mark.parametrize("attacker", ALL, ids=lambda one: type(one).__name__)
+def test_what_is_stored_says_what_was_fitted(attacker):
+    targets = [*TARGETS, AGGREGATE]
+    fitted, meter = attacker.fit([home(8)], targets, RNG), meter_of(home(1, seed=1))
+    again = attacker.restored(targets, fitted.arrays())
+    for first, second in zip(fitted.predict(meter), again.predict(meter), strict=True):
+        assert first.keys() == second.keys()
+        for name, values in first.items():
+            np.testing.assert_array_equal(values, second[name])
+
+
+@pytest.mark.parametrize("attacker", ALL, ids=lambda one: type(one).__name__)
+def test_a_batch_is_answered_as_its_rows_are(attacker):
+    fitted = attacker.fit([home(8)], TARGETS, RNG)
+    week = home(7, seed=1)
+    rows = [meter_of(week.day(day)) for day in week.days()]
+    batch = fitted.predict(Meter(*(np.concatenate(parts) for parts in zip(*rows, strict=True))))
+    for number, row in enumerate(rows):
+        np.testing.assert_array_equal(batch.watts["kettle"][number], fitted.predict(row).watts["kettle"][0])
+
+
+@pytest.mark.parametrize("attacker", ALL, ids=lambda one: type(one).__name__)
+def test_a_target_without_a_known_minute_is_refused(attacker):
+    household = home(2)
+    household.appliances_w["kettle"][:] = np.nan
+    with pytest.raises(InputError, match="kettle has no known minute"):
+        attacker.fit([household], ["kettle"], RNG)
+
+
+def test_days_on_which_the_clocks_change_are_days_of_the_same_clock():
+    training = home(14)
+    shifted = type(training)(
+        "spring", training.minutes + np.timedelta64(78, "D"), training.aggregate_w, training.appliances_w
+    )
+    profile = Prior().fit([shifted], ["kettle"], RNG).profiles["kettle"]
+    assert profile.mean_w.shape == (2, 1440)
+    assert np.isfinite(profile.mean_w).all()
+
+
+@pytest.mark.parametrize("dataset", ["redd", "ukdale"])
+def test_on_held_out_days_the_prior_beats_the_other_floors(real_data, dataset):
+    training, days, targets = real_days(real_data, dataset)
+    prior, *floors = (one.fit([training], targets, RNG) for one in (Prior(), Mean(), AlwaysOff()))
+    ours = np.mean([scores(prior, days, target, head=True) for target in targets], axis=0)
+    for floor in floors:
+        theirs = np.mean([scores(floor, days, target) for target in targets], axis=0)
+        assert ours[0] < theirs[0] * 1.01
+        assert ours[1] > theirs[1] + 0.05

@@ -1,0 +1,152 @@
+from dataclasses import replace
+from itertools import product
+
+import numpy as np
+import pytest
+from homes import home, real_days
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scores import scores
+
+from meterveil.attackers.baselines import AlwaysOff, Mean
+from meterveil.attackers.co import CO, nearest_combination
+from meterveil.attackers.protocol import AGGREGATE, Meter, meter_of
+from meterveil.attackers.residual import floor_w
+from meterveil.attackers.states import cluster_means, running_levels_w
+from meterveil.errors import InputError
+
+TARGETS = ["kettle", "microwave", "fridge"]
+RNG = np.random.default_rng(0)
+
+levels = st.lists(st.integers(1, 12), max_size=3).map(lambda more: np.unique([0.0, *more]))
+
+
+def fitted(targets=TARGETS, **settings):
+    return CO(**settings).fit([home()], targets, np.random.default_rng(0))
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(levels, min_size=1, max_size=4), st.lists(st.integers(-8, 100), min_size=1, max_size=8))
+def test_the_combination_is_that_of_a_search_over_all_of_them(levels_w, halves):
+    readings_w = np.array([halves]) / 2.0
+    found = np.stack(nearest_combination(levels_w, readings_w))[:, 0]
+    for reading_w, chosen in zip(readings_w[0], found.T, strict=True):
+        best = min(product(*levels_w), key=lambda combo: (abs(sum(combo) - reading_w), sum(combo)))
+        assert tuple(chosen) == best
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.integers(0, 40), min_size=1, max_size=8), st.integers(1, 3))
+def test_no_other_split_on_the_line_has_a_smaller_squared_error(values, clusters):
+    values = np.sort(np.array(values, dtype=float))
+
+    def error(means):
+        return np.min((values[:, None] - np.asarray(means)) ** 2, axis=1).sum()
+
+    cuts = product(range(len(values) + 1), repeat=clusters - 1)
+    splits = ([part.mean() for part in np.split(values, sorted(cut)) if len(part)] for cut in cuts)
+    assert error(cluster_means(values, clusters)) == pytest.approx(min(map(error, splits)))
+
+
+def test_an_appliance_that_hardly_ran_has_no_running_level():
+    assert len(running_levels_w(np.array([500.0] * 19 + [0.0] * 1000), 2)) == 0
+
+
+def test_levels_are_the_powers_an_appliance_draws():
+    assert list(fitted().levels_w["kettle"]) == [0.0, 2200.0]
+
+
+def test_a_home_of_known_appliances_is_read_to_the_watt():
+    day = replace(home(1, seed=3), aggregate_w=sum(home(1, seed=3).appliances_w.values()))
+    said = fitted(floors=(0,)).predict(meter_of(day))
+    for name in TARGETS:
+        np.testing.assert_array_equal(said.watts[name][0], day.appliances_w[name])
+
+
+def test_the_floor_is_chosen_where_the_home_draws_more_than_its_targets():
+    household = home(base_w=400.0)
+    assert CO().fit([household], TARGETS, RNG).floor_minutes > 0
+    assert CO(floors=(0,)).fit([household], TARGETS, RNG).floor_minutes == 0
+
+
+def test_a_floor_is_the_low_quantile_around_each_minute():
+    readings_w = np.random.default_rng(1).uniform(0, 100, (2, 50))
+    floors_w = floor_w(readings_w, 11)
+    assert floors_w[1, 20] == np.sort(readings_w[1, 15:26])[1]
+
+
+def test_the_aggregate_is_the_floor_and_the_sum_of_what_is_said():
+    attacker = fitted([*TARGETS, AGGREGATE], floors=(31,))
+    meter = meter_of(home(1, seed=2))
+    said = attacker.predict(meter).watts
+    parts = floor_w(meter.reading_w, 31) + sum(said[name] for name in TARGETS)
+    np.testing.assert_allclose(said[AGGREGATE], parts)
+
+
+def test_what_is_stored_reads_as_what_was_fitted():
+    attacker, meter = fitted([*TARGETS, AGGREGATE]), meter_of(home(1, seed=2))
+    again = CO().restored([*TARGETS, AGGREGATE], attacker.arrays())
+    for name, power_w in attacker.predict(meter).watts.items():
+        np.testing.assert_array_equal(again.predict(meter).watts[name], power_w)
+
+
+def test_a_batch_is_read_as_its_rows_are():
+    rows = [meter_of(home(1, seed=seed)) for seed in (1, 2)]
+    batch = fitted().predict(Meter(*(np.concatenate(parts) for parts in zip(*rows, strict=True))))
+    for number, row in enumerate(rows):
+        np.testing.assert_array_equal(batch.watts["fridge"][number], fitted().predict(row).watts["fridge"][0])
+
+
+def test_gaps_are_read_as_the_last_known_reading():
+    meter = meter_of(home(1))
+    gappy = meter._replace(reading_w=np.where(np.arange(1440) % 7 == 3, np.nan, meter.reading_w))
+    assert not np.isnan(fitted().predict(gappy).watts["fridge"]).any()
+
+
+def test_too_many_combinations_are_refused():
+    household = home(2)
+    many = {f"kettle_{number}": household.appliances_w["kettle"] for number in range(21)}
+    with pytest.raises(
+        InputError, match="more than 1,048,576 combinations of 21 appliances; ask for at most 20"
+    ):
+        CO().fit([replace(household, appliances_w=many)], list(many), RNG)
+
+
+def test_thirteen_appliances_have_one_running_level_each():
+    household = home(2)
+    many = {f"microwave_{number}": np.tile([0.0, 50.0, 300.0], 960) for number in range(13)}
+    attacker = CO(floors=(0,)).fit([replace(household, appliances_w=many)], list(many), RNG)
+    assert {len(found) for found in attacker.levels_w.values()} == {2}
+
+
+BEATS_OFF_BY_RMSE = {"redd": {"microwave"}, "ukdale": set()}
+"""A search that knows no time names too many uses, so its power errs more than silence elsewhere."""
+
+BEATS_THE_FLOORS_BY_F1 = {
+    "redd": {"lighting", "microwave", "kitchen_outlets_1", "kitchen_outlets_2"},
+    "ukdale": {"kettle", "microwave", "fridge"},
+}
+"""Always "on" says as much of REDD's fridge, which runs half of the time."""
+
+
+@pytest.mark.parametrize("dataset", ["redd", "ukdale"])
+def test_on_held_out_days_it_beats_the_floors_where_it_should(real_data, dataset):
+    training, days, targets = real_days(real_data, dataset)
+    attacker, *floors = (one.fit([training], targets, RNG) for one in (CO(), Mean(), AlwaysOff()))
+    for target in targets:
+        ours = scores(attacker, days, target)
+        low = [scores(floor, days, target) for floor in floors]
+        if target in BEATS_OFF_BY_RMSE[dataset]:
+            assert ours[0] < min(rmse_w for rmse_w, _ in low), target
+        if target in BEATS_THE_FLOORS_BY_F1[dataset]:
+            assert ours[1] > max(f1 for _, f1 in low), target
+
+
+def test_on_real_days_the_floor_makes_it_stronger(real_data):
+    for dataset in ("redd", "ukdale"):
+        training, days, targets = real_days(real_data, dataset)
+        ours, original = (CO(**how).fit([training], targets, RNG) for how in ({}, {"floors": (0,)}))
+        both = [[scores(one, days, target) for target in targets] for one in (ours, original)]
+        (rmse_w, f1), (original_rmse_w, original_f1) = np.mean(both, axis=1)
+        assert rmse_w < original_rmse_w
+        assert f1 > original_f1
