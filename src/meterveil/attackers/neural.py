@@ -14,6 +14,7 @@ from torch import nn
 from meterveil.attackers.examples import (
     Examples,
     Scaling,
+    clock_of,
     learning_and_choosing_days,
     scaling_of,
     series_of,
@@ -54,10 +55,10 @@ class Neural:
 
     def predict(self, meter: Meter) -> Prediction:
         """Slide every network over the readings."""
-        reading_w = filled(meter.reading_w)
+        reading_w, clock = filled(meter.reading_w), clock_of(meter)
         watts, on = {}, {}
         for target, (network, scaling) in self.fitted.items():
-            power, probability = _slide(network, self.recipe, scaling, reading_w)
+            power, probability = _slide(network, self.recipe, scaling, reading_w, clock)
             watts[target] = np.maximum(power * scaling.power_factor_w + scaling.power_shift_w, 0.0)
             if target != AGGREGATE:
                 on[target] = probability
@@ -81,9 +82,10 @@ class Neural:
             learn, choose = learning_and_choosing_days(household)
             learning += series_of(household, target, learn)
             choosing += series_of(household, target, choose)
-        recipe, scaling = self.recipe, scaling_of(learning, self.recipe.scale)
+        recipe, scaling = self.recipe, scaling_of(learning, target)
         learning_set, choosing_set = (
-            Examples.of(part, target, scaling, recipe.window, recipe.output) for part in (learning, choosing)
+            Examples.of(part, target, scaling, recipe.window, recipe.output, recipe.clock)
+            for part in (learning, choosing)
         )
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(int(rng.integers(2**63)))
@@ -104,7 +106,7 @@ class Neural:
 
 
 def _slide(
-    network: nn.Module, recipe: Recipe, scaling: Scaling, reading_w: FloatArray
+    network: nn.Module, recipe: Recipe, scaling: Scaling, reading_w: FloatArray, clock: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Average what overlapping windows say of each minute; the middle of a window counts most."""
     batch, minutes = reading_w.shape
@@ -112,12 +114,14 @@ def _slide(
     margin = (recipe.window - recipe.output) // 2 + recipe.output - step
     count = -(-(minutes + recipe.output - step) // step)
     after = (count - 1) * step + recipe.window - margin - minutes
-    scaled = (reading_w - scaling.reading_shift_w) / scaling.reading_factor_w
-    padded = np.pad(scaled, ((0, 0), (margin, after)), mode="edge").astype(np.float32)
-    windows = torch.from_numpy(padded).unfold(1, recipe.window, step).reshape(-1, recipe.window)
+    seen = ((reading_w - scaling.reading_shift_w) / scaling.reading_factor_w)[:, None]
+    if recipe.clock:
+        seen = np.concatenate([seen, clock], axis=1)
+    padded = np.pad(seen, ((0, 0), (0, 0), (margin, after)), mode="edge").astype(np.float32)
+    windows = torch.from_numpy(padded).unfold(2, recipe.window, step).movedim(2, 1).flatten(0, 1)
     with torch.inference_mode():
         answers = torch.cat([network(part) for part in torch.split(windows, WINDOWS_AT_ONCE)])
-    answers[:, 1].sigmoid_()
+        answers[:, 1].sigmoid_()
     weight = np.minimum(np.arange(1, recipe.output + 1), np.arange(recipe.output, 0, -1)).astype(np.float64)
     totals = np.zeros((3, batch, (count - 1) * step + recipe.output))
     said = answers.double().numpy().reshape(batch, count, 2, recipe.output)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Protocol
@@ -9,8 +10,9 @@ from typing import Protocol
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
-from meterveil.attackers.examples import Batch, Examples, Scale
+from meterveil.attackers.examples import Batch, Examples
 from meterveil.attackers.protocol import IntArray
 from meterveil.errors import InputError
 
@@ -30,18 +32,20 @@ class Loss(Protocol):
 class Recipe:
     """Say how a network is built and trained.
 
-    It maps (batch, window) scaled readings to (batch, 2, output): the target's scaled power and the logit
-    of its being on, for the middle `output` minutes of the window.
+    It maps (batch, channel, window) to (batch, 2, output): the target's scaled power and the logit of its
+    being on, for the middle `output` minutes of the window. The first channel is the scaled reading.
     """
 
     build: Callable[[], nn.Module]
     loss: Loss
     window: int
     output: int
-    scale: Scale = "spread"
-    """Scale a target to zero mean and unit spread, or by its highest power."""
+    clock: bool = False
+    """Let the network see the time of day and of the week as four more channels."""
     stride: int = 8
     """Windows of an epoch start this many minutes apart, from a random offset."""
+    mixing: float = 0.5
+    """Share of the training windows whose target is exchanged for that of another window."""
     overlap: int = 4
     """In a prediction every minute is seen by this many windows, and their answers are averaged."""
     batch: int = 64
@@ -49,15 +53,17 @@ class Recipe:
     patience: int = 10
     """Epochs without a better validation loss before training stops."""
     learning_rate: float = 1e-3
+    """At its height: it rises over the first twentieth of the training and falls along a cosine to zero."""
+    averaging: float = 0.98
+    """How much of the averaged weights every step keeps; those are what is judged and kept."""
 
 
-def power_and_state_loss(network: nn.Module, batch: Batch, done: float) -> Tensor:
+def power_and_state_loss(network: Callable[[Tensor], Tensor], batch: Batch, done: float) -> Tensor:
     """Squared error of the power plus cross-entropy of the state: what every network is judged by."""
     del done
-    answer = network(batch.reading)
-    power = nn.functional.mse_loss(answer[:, 0], batch.power)
+    answer = network(batch.seen)
     state = nn.functional.binary_cross_entropy_with_logits(answer[:, 1], batch.on)
-    return power + state
+    return nn.functional.mse_loss(answer[:, 0], batch.power) + batch.state_weight * state
 
 
 def train(
@@ -74,21 +80,23 @@ def train(
             f"no stretch of {recipe.window} minutes without a gap to learn from; give more or better days"
         )
     optimiser = torch.optim.Adam(network.parameters(), lr=recipe.learning_rate)
+    averaged = AveragedModel(network, multi_avg_fn=get_ema_multi_avg_fn(recipe.averaging))  # type: ignore[no-untyped-call]
     best_loss, best, since = np.inf, _weights(network), 0
     for epoch in range(recipe.epochs):
         network.train()
-        batches = list(_epoch(learning.starts, recipe, rng))
-        for number, starts in enumerate(batches):
+        batches = list(_epoch(learning, recipe, rng))
+        for number, batch in enumerate(batches):
             done = (epoch + number / len(batches)) / recipe.epochs
+            optimiser.param_groups[0]["lr"] = recipe.learning_rate * _pace(done)
             optimiser.zero_grad(set_to_none=True)
-            loss = recipe.loss(network, learning.batch(starts), done)
-            loss.backward()  # type: ignore[no-untyped-call]
+            recipe.loss(network, batch, done).backward()  # type: ignore[no-untyped-call]
             nn.utils.clip_grad_norm_(network.parameters(), 1.0)
             optimiser.step()
-        loss_now = validation_loss(network, recipe, choosing)
+            averaged.update_parameters(network)
+        loss_now = validation_loss(averaged.module, recipe, choosing)
         since = 0 if loss_now < best_loss else since + 1
         if since == 0:
-            best_loss, best = loss_now, _weights(network)
+            best_loss, best = loss_now, _weights(averaged.module)
         if progress:
             progress(epoch, loss_now)
         if since >= recipe.patience:
@@ -109,9 +117,24 @@ def validation_loss(network: nn.Module, recipe: Recipe, choosing: Examples) -> f
     return float(np.sum(losses)) / len(starts)
 
 
-def _epoch(starts: IntArray, recipe: Recipe, rng: np.random.Generator) -> Iterator[IntArray]:
+def _epoch(learning: Examples, recipe: Recipe, rng: np.random.Generator) -> Iterator[Batch]:
+    starts = learning.starts
     chosen = rng.permutation(starts[int(rng.integers(min(recipe.stride, len(starts)))) :: recipe.stride])
-    yield from np.array_split(chosen, max(round(len(chosen) / recipe.batch), 1))
+    for own in np.array_split(chosen, max(round(len(chosen) / recipe.batch), 1)):
+        yield learning.mixed(own, _donors(own, learning, recipe.mixing, rng))
+
+
+def _donors(own: IntArray, learning: Examples, mixing: float, rng: np.random.Generator) -> IntArray:
+    """Leave most windows their own target; half of the others get a use of it, half any stretch."""
+    if not len(learning.active):
+        return own
+    stretch, use = rng.choice(learning.starts, len(own)), rng.choice(learning.active, len(own))
+    other = np.where(rng.random(len(own)) < 0.5, use, stretch)
+    return np.where(rng.random(len(own)) < mixing, other, own)
+
+
+def _pace(done: float) -> float:
+    return min(done / 0.05, 0.5 * (1.0 + math.cos(math.pi * done)))
 
 
 def _weights(network: nn.Module) -> dict[str, Tensor]:

@@ -1,0 +1,85 @@
+"""Measure the neural attackers: Seq2Point beside its window-by-window form, transformers beside float64."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+
+from _record import record
+from meterveil.attackers import bert4nilm, electricity, nilmformer, seq2point
+from meterveil.attackers.examples import Batch
+from meterveil.attackers.supervised import power_and_state_loss
+
+REPEATS = 5
+MINUTES = 1440
+WINDOWS = 16
+
+
+def best_seconds(work: Callable[[], object], repeats: int = REPEATS) -> float:
+    """Time the fastest of several runs: the others were disturbed."""
+    work()
+    seconds = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        work()
+        seconds.append(time.perf_counter() - start)
+    return min(seconds)
+
+
+def step(network: nn.Module, loss: Callable[[], Tensor]) -> None:
+    network.zero_grad(set_to_none=True)
+    loss().backward()
+
+
+def measure_seq2point() -> None:
+    network = seq2point.Network()
+    margin = seq2point.WINDOW - 1
+    stretch = torch.randn(4, 1, margin + seq2point.STRETCH)
+    batch = Batch(stretch, torch.randn(4, seq2point.STRETCH), torch.zeros(4, seq2point.STRETCH))
+
+    def window_by_window(seen: Tensor) -> Tensor:
+        windows = seen.unfold(2, seq2point.WINDOW, 1).movedim(2, 1).flatten(0, 1)
+        return network(windows).view(len(seen), -1, 2).movedim(2, 1)
+
+    slow = best_seconds(lambda: step(network, lambda: power_and_state_loss(window_by_window, batch, 0.0)), 3)
+    shared = best_seconds(lambda: step(network, lambda: power_and_state_loss(network, batch, 0.0)))
+    fast = best_seconds(lambda: step(network, lambda: seq2point.loss(network, batch, 0.0)))
+    record("attack: Seq2Point fit step, shared convolutions", slow / shared, "x window by window", ">= 2")
+    record("attack: Seq2Point fit step, as trained", slow / fast, "x window by window", ">= 4")
+    print(f"Seq2Point fit step: {slow / shared:.1f} x shared, {slow / fast:.1f} x as trained")
+    day = torch.randn(1, 1, margin + MINUTES)
+    with torch.inference_mode():
+        slow, fast = best_seconds(lambda: window_by_window(day), 3), best_seconds(lambda: network(day))
+    record("attack: Seq2Point predict a day", slow / fast, "x window by window", ">= 2")
+    print(f"Seq2Point predict a day: {slow / fast:.1f} x ({fast * 1e3:.0f} ms)")
+
+
+def measure_transformer(
+    name: str, build: Callable[[], nn.Module], loss: Callable[..., Tensor], channels: int
+) -> None:
+    seen, power = torch.randn(WINDOWS, channels, 128), torch.randn(WINDOWS, 128)
+    rates = {}
+    for dtype in (torch.float64, torch.float32):
+        network = build().to(dtype)
+        batch = Batch(seen.to(dtype), power.to(dtype), torch.zeros(WINDOWS, 128, dtype=dtype))
+        rates[dtype] = WINDOWS / best_seconds(lambda n=network, b=batch: step(n, lambda: loss(n, b, 1.0)))
+    ratio = rates[torch.float32] / rates[torch.float64]
+    record(f"attack: {name} training", rates[torch.float32], "windows/s on one core", "")
+    record(f"attack: {name} training in float32", ratio, "x float64 as published", ">= 1.5")
+    print(f"{name}: {rates[torch.float32]:.0f} windows/s, {ratio:.1f} x float64")
+
+
+def main() -> None:
+    torch.set_num_threads(1)
+    torch.manual_seed(0)
+    measure_seq2point()
+    measure_transformer("BERT4NILM", bert4nilm.network, bert4nilm.loss, 1)
+    measure_transformer("ELECTRIcity", electricity.Network, electricity.loss, 1)
+    measure_transformer("NILMFormer", nilmformer.Network, power_and_state_loss, 5)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,62 @@
+"""DAE: J. Kelly and W. Knottenbelt, "Neural NILM: deep neural networks applied to energy disaggregation".
+
+BuildSys 2015. A denoising autoencoder: a convolution of eight filters, three dense layers with a waist of 128
+units, and a convolution back. The rest of the house is the noise that it learns to remove.
+
+Original: windows of 13 to 154 minutes at 6 s, chosen for each appliance; half of the training on synthetic
+aggregates, as here; Nesterov momentum over 300,000 steps. For one-minute data: 128 minutes for all, and Adam.
+Windows are not centred on their own mean: on validation days the level tells whether the light is
+on. Beside the power, a second output says whether the appliance is on.
+"""
+
+from __future__ import annotations
+
+from typing import cast
+
+from torch import Tensor, nn
+
+from meterveil.attackers.neural import Neural
+from meterveil.attackers.supervised import Recipe, power_and_state_loss
+
+WINDOW = 128
+_FILTERS, _WIDTH, _WAIST = 8, 4, 128
+
+
+class Network(nn.Module):
+    """Map (batch, 1, window) readings to (batch, 2, window)."""
+
+    def __init__(self, window: int = WINDOW) -> None:
+        super().__init__()
+        inner = (window - _WIDTH + 1) * _FILTERS
+        self.encode = nn.Conv1d(1, _FILTERS, _WIDTH)
+        self.dense = nn.Sequential(
+            nn.Linear(inner, inner),
+            nn.ReLU(),
+            nn.Linear(inner, _WAIST),
+            nn.ReLU(),
+            nn.Linear(_WAIST, inner),
+            nn.ReLU(),
+        )
+        self.decode = nn.ConvTranspose1d(_FILTERS, 2, _WIDTH)
+
+    def forward(self, seen: Tensor) -> Tensor:
+        """Answer for every minute of the window."""
+        found = self.encode(seen)
+        return cast(Tensor, self.decode(self.dense(found.flatten(1)).view_as(found)))
+
+
+def dae() -> Neural:
+    """Build the attacker with its documented settings."""
+    return Neural(
+        Recipe(
+            build=Network,
+            loss=power_and_state_loss,
+            window=WINDOW,
+            output=WINDOW,
+            stride=4,
+            overlap=16,
+            batch=64,
+            epochs=60,
+            patience=20,
+        )
+    )

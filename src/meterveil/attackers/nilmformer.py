@@ -1,0 +1,102 @@
+"""NILMFormer: A. Petralia et al., "NILMFormer: NILM that accounts for non-stationarity", KDD 2025.
+
+Every window is brought to zero mean and unit spread; what that removes, its mean and spread, enters as a
+token of its own, from which the target's level is put back at the end. Dilated convolutions (1, 2, 4, 8)
+embed the load in three quarters of the 96 features, the clock takes the last quarter; three layers with
+eight heads follow, in which no minute attends to itself.
+
+Original: one-minute data already, windows of 128 to 720, Adam 1e-4, batch 64; a clock of minute, hour,
+weekday and month. Here: 128 minutes; ten days hold no month and the minute of an hour means nothing, so the
+clock is the time of day and of the week; layer normalisation in place of batch statistics; fewer, larger
+steps.
+"""
+
+from __future__ import annotations
+
+from typing import cast
+
+import torch
+from torch import Tensor, nn
+
+from meterveil.attackers.neural import Neural
+from meterveil.attackers.supervised import Recipe, power_and_state_loss
+from meterveil.attackers.transformer import block
+
+WINDOW = 128
+_WIDTH, _LAYERS, _HEADS, _DROPOUT = 96, 3, 8, 0.2
+_DILATIONS = (1, 2, 4, 8)
+_CLOCK = 4
+"""Channels of the clock beside the reading."""
+
+
+class Embedding(nn.Module):
+    """Look around each minute at four distances, each step added to what is known."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.enter = nn.Conv1d(1, width, 1)
+        self.steps = nn.ModuleList(
+            nn.Sequential(
+                nn.Conv1d(width, width, 3, padding="same", dilation=dilation),
+                nn.GELU(),
+                nn.GroupNorm(1, width),
+            )
+            for dilation in _DILATIONS
+        )
+
+    def forward(self, load: Tensor) -> Tensor:
+        """Embed (batch, 1, minute) as (batch, width, minute)."""
+        found = self.enter(load)
+        for step in self.steps:
+            found = found + step(found)
+        return cast(Tensor, found)
+
+
+class Network(nn.Module):
+    """Map (batch, 1 + clock, window) to (batch, 2, window)."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.load = Embedding(_WIDTH * 3 // 4)
+        self.clock = nn.Conv1d(_CLOCK, _WIDTH // 4, 1)
+        self.level = nn.Linear(2, _WIDTH)
+        self.blocks = nn.ModuleList(block(_WIDTH, _HEADS, _DROPOUT) for _ in range(_LAYERS))
+        self.norm = nn.LayerNorm(_WIDTH)
+        self.out = nn.Conv1d(_WIDTH, 2, 3, padding="same")
+        self.restore = nn.Linear(_WIDTH, 2)
+
+    def forward(self, seen: Tensor) -> Tensor:
+        """Answer for every minute of the window."""
+        load = seen[:, :1]
+        spread, mean = torch.std_mean(load, dim=-1, keepdim=True, correction=0)
+        shape = self.load((load - mean) / (spread + 1e-2))
+        minutes = torch.cat([shape, self.clock(seen[:, 1:])], dim=1).movedim(1, 2)
+        level = self.level(torch.cat([mean, spread], dim=-1))
+        tokens = torch.cat([level, minutes], dim=1)
+        itself = torch.eye(tokens.shape[1], dtype=torch.bool)
+        for one in self.blocks:
+            tokens = one(tokens, src_mask=itself)
+        tokens = self.norm(tokens)
+        answer = cast(Tensor, self.out(tokens[:, 1:].movedim(1, 2)))
+        shift, stretch = self.restore(tokens[:, 0]).unbind(dim=-1)
+        power = answer[:, 0] * (1.0 + stretch[:, None]) + shift[:, None]
+        return torch.stack([power, answer[:, 1]], dim=1)
+
+
+def nilmformer() -> Neural:
+    """Build the attacker with its documented settings."""
+    return Neural(
+        Recipe(
+            build=Network,
+            loss=power_and_state_loss,
+            window=WINDOW,
+            output=WINDOW,
+            clock=True,
+            stride=64,
+            overlap=2,
+            batch=8,
+            epochs=30,
+            patience=15,
+            learning_rate=1e-3,
+        )
+    )

@@ -1,0 +1,76 @@
+"""The body that BERT4NILM and ELECTRIcity share: a convolution, half as many tokens, attention, and back."""
+
+from __future__ import annotations
+
+from typing import cast
+
+import torch
+from torch import Tensor, nn
+
+from meterveil.attackers.examples import Batch
+
+MASKED = -1.0
+"""What a masked minute reads, in spreads of the aggregate; BERT4NILM's choice."""
+
+_SPREAD, _MISSED = 0.1, 0.1
+"""Weights of the divergence and of the absolute error beside the squared one, in spreads."""
+
+_KEPT, _RANDOM = 0.1, 0.2
+"""Of the chosen minutes a tenth keep their reading, a tenth get a random one, the others are masked."""
+
+
+class WindowTransformer(nn.Module):
+    """Map (batch, 1, window) readings to (batch, outputs, window); the window is even."""
+
+    def __init__(self, window: int, width: int, outputs: int, layers: int = 2, dropout: float = 0.1) -> None:
+        super().__init__()
+        self.embed = nn.Conv1d(1, width, 5, padding=2, padding_mode="replicate")
+        self.pool = nn.LPPool1d(2.0, 2, stride=2)
+        self.position = nn.Parameter(torch.empty(window // 2, width))
+        self.enter = nn.Sequential(nn.LayerNorm(width), nn.Dropout(dropout))
+        self.blocks = nn.ModuleList(block(width, heads=2, dropout=dropout) for _ in range(layers))
+        self.norm = nn.LayerNorm(width)
+        self.widen = nn.ConvTranspose1d(width, width, 4, stride=2, padding=1)
+        self.leave = nn.Sequential(nn.Linear(width, 128), nn.Tanh(), nn.Linear(128, outputs))
+        nn.init.trunc_normal_(self.position, std=0.02, a=-0.04, b=0.04)
+
+    def forward(self, seen: Tensor) -> Tensor:
+        """Answer for every minute of the window."""
+        minutes = self.embed(seen)
+        tokens = self.enter(self.pool(minutes).movedim(1, 2) + self.position)
+        for one in self.blocks:
+            tokens = one(tokens)
+        found = self.widen(self.norm(tokens).movedim(1, 2)) + minutes
+        return cast(Tensor, self.leave(found.movedim(1, 2))).movedim(2, 1)
+
+
+def block(width: int, heads: int, dropout: float) -> nn.TransformerEncoderLayer:
+    """Build one layer of attention and of a feed-forward network four times as wide."""
+    return nn.TransformerEncoderLayer(
+        width, heads, 4 * width, dropout, "gelu", batch_first=True, norm_first=True
+    )
+
+
+def masked(seen: Tensor, share: float) -> tuple[Tensor, Tensor]:
+    """Hide this share of the minutes from a network; return what it sees and which minutes were chosen."""
+    chosen = torch.rand_like(seen) < share
+    fate = torch.rand_like(seen)
+    noise = torch.randn_like(seen)
+    replaced = torch.where(fate < _KEPT, seen, torch.where(fate < _RANDOM, noise, MASKED))
+    return torch.where(chosen, replaced, seen), chosen
+
+
+def disaggregation_loss(answer: Tensor, batch: Batch) -> Tensor:
+    """Sum the four losses of BERT4NILM over whole windows: divergence, squared error, state, absolute error.
+
+    The divergence compares how windows spread a target's use over their minutes. The soft margin here judges
+    the on/off output; as published it judged a thresholded power and so taught nothing.
+    """
+    said, logit, power, on = answer[:, 0], answer[:, 1], batch.power, batch.on
+    shares = said.log_softmax(1), power.log_softmax(1)
+    spread = nn.functional.kl_div(*shares, reduction="batchmean", log_target=True)
+    state = nn.functional.soft_margin_loss(logit, 2.0 * on - 1.0)
+    wrong = (on > 0) | ((logit > 0) != (on > 0))
+    missed = torch.mean(torch.abs(said - power) * wrong)
+    error = nn.functional.mse_loss(said, power)
+    return _SPREAD * spread + error + batch.state_weight * state + _MISSED * missed

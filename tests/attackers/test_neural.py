@@ -1,0 +1,257 @@
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from homes import home
+from scores import scores
+
+from meterveil.attackers import bert4nilm, dae, electricity, nilmformer, seq2point
+from meterveil.attackers.baselines import AlwaysOff, Mean
+from meterveil.attackers.examples import Examples, clock_of, learning_and_choosing_days, scaling_of, series_of
+from meterveil.attackers.neural import Neural
+from meterveil.attackers.protocol import AGGREGATE, Meter, meter_of
+from meterveil.attackers.supervised import Recipe, power_and_state_loss, train, validation_loss
+from meterveil.attackers.transformer import WindowTransformer
+from meterveil.data.household import Household
+from meterveil.errors import InputError
+
+PUBLISHED = {
+    "dae": dae.dae(),
+    "seq2point": seq2point.seq2point(),
+    "bert4nilm": bert4nilm.bert4nilm(),
+    "electricity": electricity.electricity(),
+    "nilmformer": nilmformer.nilmformer(),
+}
+EVERY = pytest.mark.parametrize("name", PUBLISHED)
+
+
+def small(name, **changes):
+    """The same recipe with fewer windows, for the transformers also shorter and narrower."""
+    builds = {
+        "bert4nilm": partial(WindowTransformer, 32, 32, 2),
+        "electricity": partial(electricity.Network, 32, 32),
+    }
+    recipe = PUBLISHED[name].recipe
+    if name in builds:
+        recipe = replace(recipe, build=builds[name], window=32, output=32)
+    if name == "nilmformer":
+        recipe = replace(recipe, window=32, output=32)
+    return replace(PUBLISHED[name], recipe=replace(recipe, **changes))
+
+
+def quickly(name):
+    return small(name, epochs=2, stride=200)
+
+
+def square_waves(days=4, seed=0):
+    """A microwave that runs 10 minutes in every 100 or so, in a house that is otherwise only noise."""
+    rng = np.random.default_rng(seed)
+    minutes = pd.date_range("2024-01-01", periods=days * 1440, freq="min", tz="Europe/London")
+    microwave_w = np.zeros(len(minutes))
+    for start in np.arange(0, len(minutes), 100) + rng.integers(0, 80, days * 1440 // 100 + 1):
+        microwave_w[start : start + 10] = 1000.0
+    return Household(
+        "waves", minutes, microwave_w + rng.uniform(100, 200, len(minutes)), {"microwave": microwave_w}
+    )
+
+
+def examples(household, recipe, target="kettle"):
+    days = learning_and_choosing_days(household)
+    series = [series_of(household, target, part) for part in days]
+    scaling = scaling_of(series[0], target)
+    return [Examples.of(part, target, scaling, recipe.window, recipe.output, recipe.clock) for part in series]
+
+
+@EVERY
+def test_a_network_answers_power_and_state_for_the_middle_of_its_window(name):
+    recipe = PUBLISHED[name].recipe
+    answer = recipe.build().eval()(torch.randn(3, 5 if recipe.clock else 1, recipe.window))
+    assert answer.shape == (3, 2, recipe.output)
+    assert (recipe.window - recipe.output) % 2 == 0
+
+
+@EVERY
+def test_a_network_has_single_precision_weights_that_all_are_learned(name):
+    recipe = PUBLISHED[name].recipe
+    network = recipe.build().train()
+    batch = examples(home(), recipe)[0]
+    batch = batch.batch(batch.active[:4])
+    for done in (0.0, 1.0):
+        recipe.loss(network, batch, done).backward()
+    for label, weight in network.named_parameters():
+        assert weight.dtype == torch.float32, label
+        assert weight.grad is not None, label
+        assert torch.isfinite(weight.grad).all(), label
+
+
+@EVERY
+def test_every_part_of_a_window_can_change_what_is_said_of_its_middle(name):
+    recipe = PUBLISHED[name].recipe
+    torch.manual_seed(0)
+    network = recipe.build().eval()
+    seen = torch.randn(1, 5 if recipe.clock else 1, recipe.window)
+    other = seen.clone()
+    other[0, 0, recipe.window // 2 + 20] += 3.0
+    middle = recipe.output // 2
+    assert not torch.equal(network(seen)[..., middle], network(other)[..., middle])
+
+
+@EVERY
+def test_the_same_seed_gives_the_same_weights_to_the_last_bit(name):
+    first, second, third = (
+        quickly(name).fit([home()], ["kettle"], np.random.default_rng(seed)).arrays() for seed in (1, 1, 2)
+    )
+    assert all(np.array_equal(first[label], second[label]) for label in first)
+    assert any(not np.array_equal(first[label], third[label]) for label in first)
+
+
+@EVERY
+def test_what_is_stored_and_restored_predicts_the_same(name):
+    fitted = quickly(name).fit([home()], ["kettle", AGGREGATE], np.random.default_rng(0))
+    again = quickly(name).restored(["kettle", AGGREGATE], fitted.arrays())
+    meter = meter_of(home(days=1, seed=5))
+    before, after = fitted.predict(meter), again.predict(meter)
+    assert set(before.watts) == {"kettle", AGGREGATE}
+    assert set(before.on) == {"kettle"}
+    for target in before.watts:
+        assert np.array_equal(before.watts[target], after.watts[target])
+    assert np.array_equal(before.on["kettle"], after.on["kettle"])
+
+
+@EVERY
+def test_a_batch_of_days_is_read_like_each_day_alone(name):
+    fitted = quickly(name).fit([home()], ["kettle"], np.random.default_rng(0))
+    singles = [meter_of(home(days=1, seed=seed)) for seed in (3, 4)]
+    together = fitted.predict(Meter(*(np.concatenate(part) for part in zip(*singles, strict=True))))
+    for number, meter in enumerate(singles):
+        alone = fitted.predict(meter)
+        np.testing.assert_allclose(together.watts["kettle"][number], alone.watts["kettle"][0], atol=0.01)
+        np.testing.assert_allclose(together.on["kettle"][number], alone.on["kettle"][0], atol=1e-4)
+
+
+@EVERY
+def test_a_meter_shorter_than_a_window_or_with_gaps_is_read_throughout(name):
+    fitted = quickly(name).fit([home()], ["kettle"], np.random.default_rng(0))
+    day = meter_of(home(days=1))
+    gappy = day.reading_w.copy()
+    gappy[0, 300:400] = np.nan
+    for meter in (Meter(*(part[:, :7] for part in day)), day._replace(reading_w=gappy)):
+        said = fitted.predict(meter)
+        assert said.watts["kettle"].shape == meter.reading_w.shape
+        assert (said.watts["kettle"] >= 0).all()
+        assert ((said.on["kettle"] >= 0) & (said.on["kettle"] <= 1)).all()
+
+
+@EVERY
+def test_an_attacker_that_learned_square_waves_beats_those_that_never_look(name):
+    faster = {"epochs": 12, "stride": 16, "batch": 16, "learning_rate": 2e-3}
+    if name == "seq2point":
+        faster = {"epochs": 12, "batch": 4}
+    attacker = small(name, **faster)
+    targets, teachers, days = ["microwave"], [square_waves()], [square_waves(days=1, seed=9)]
+    rmse_w, f1 = scores(
+        attacker := attacker.fit(teachers, targets, np.random.default_rng(0)), days, "microwave"
+    )
+    for other in (Mean(), AlwaysOff()):
+        blind_w, blind_f1 = scores(other.fit(teachers, targets, np.random.default_rng(0)), days, "microwave")
+        assert rmse_w < 0.5 * blind_w
+        assert f1 > blind_f1 + 0.5
+    assert scores(attacker, days, "microwave", head=True)[1] > 0.8
+
+
+def drifting(learning_rate, epochs, patience=99):
+    """A recipe whose loss has nothing to do with what it is judged by, so that most epochs make it worse."""
+    return Recipe(
+        build=lambda: dae.Network(16),
+        loss=lambda network, batch, done: (network(batch.seen)[:, 0] - 50.0 * done).square().mean(),
+        window=16,
+        output=16,
+        stride=64,
+        epochs=epochs,
+        patience=patience,
+        learning_rate=learning_rate,
+        averaging=0.0,
+    )
+
+
+def test_early_stopping_keeps_the_best_weights():
+    recipe = drifting(1e-2, epochs=8)
+    learning, choosing = examples(home(), recipe)
+    network, losses = recipe.build(), []
+    train(network, recipe, learning, choosing, np.random.default_rng(0), lambda _, loss: losses.append(loss))
+    assert losses[-1] > min(losses)
+    assert validation_loss(network, recipe, choosing) == min(losses)
+
+
+def test_training_stops_when_patience_is_over():
+    recipe = drifting(1e-2, epochs=50, patience=3)
+    learning, choosing = examples(home(), recipe)
+    losses = []
+    train(
+        recipe.build(),
+        recipe,
+        learning,
+        choosing,
+        np.random.default_rng(0),
+        lambda _, loss: losses.append(loss),
+    )
+    assert len(losses) < 50
+    assert len(losses) - 1 - int(np.argmin(losses)) == 3
+
+
+def test_the_scaling_and_the_weights_never_see_the_days_that_choose():
+    calm, wild = home(), home()
+    wild.aggregate_w[-1440:] *= 3.0
+    recipe = small("dae", epochs=1).recipe
+    fitted = [
+        Neural(recipe).fit([one], ["kettle"], np.random.default_rng(0)).arrays() for one in (calm, wild)
+    ]
+    assert all(np.array_equal(fitted[0][label], fitted[1][label]) for label in fitted[0])
+
+
+def test_a_mixed_window_keeps_its_background_and_gets_the_donors_use():
+    recipe = small("dae").recipe
+    part = examples(home(), recipe)[0]
+    own, donor = part.starts[[300]], part.active[[0]]
+    mixed, before, given = part.mixed(own, donor), part.batch(own), part.batch(donor)
+    share = part.drawn[donor[0] : donor[0] + recipe.window] - part.drawn[own[0] : own[0] + recipe.window]
+    torch.testing.assert_close(mixed.seen[0, 0], before.seen[0, 0] + share)
+    assert torch.equal(mixed.power, given.power)
+    assert torch.equal(mixed.on, given.on)
+    assert given.on.any()
+
+
+def test_a_window_is_active_where_the_target_is_on_in_a_minute_asked_for():
+    part = examples(home(), PUBLISHED["seq2point"].recipe)[0]
+    on = {int(start) for start in part.starts if part.batch(np.array([start])).on.any()}
+    assert on == set(part.active.tolist())
+
+
+def test_the_clock_closes_its_circles():
+    minute, weekday = np.array([[0, 1439]]), np.array([[0, 6]])
+    clock = clock_of(Meter(np.zeros((1, 2)), minute, weekday))
+    assert clock.shape == (1, 4, 2)
+    np.testing.assert_allclose(clock[0, :, 0], clock[0, :, 1], atol=0.01)
+
+
+def test_days_without_a_whole_window_say_so():
+    broken = home()
+    broken.aggregate_w[::50] = np.nan
+    with pytest.raises(InputError, match="no stretch of 128 minutes without a gap"):
+        small("dae").fit([broken], ["kettle"], np.random.default_rng(0))
+
+
+def test_the_loss_judges_power_and_state():
+    batch = examples(home(), small("dae").recipe)[0]
+    batch = batch.batch(batch.active[:2])
+
+    def say(power, logit):
+        return lambda seen: torch.stack([power, logit], dim=1)
+
+    right, sure = batch.power, 20.0 * (2.0 * batch.on - 1.0)
+    assert power_and_state_loss(say(right, sure), batch, 0.0) < 1e-6
+    assert power_and_state_loss(say(right + 1.0, sure), batch, 0.0) > 0.99
+    assert power_and_state_loss(say(right, -sure), batch, 0.0) > 10.0
