@@ -74,7 +74,8 @@ class PlainHousehold(gymnasium.Env[npt.NDArray[np.float32], int]):
         room_kwh = min(max(room_kwh, 0.0) * self.capacity_kwh, max(self.budget_kwh - self.moved_kwh, 0.0))
         room_w = room_kwh / HOURS * 1000.0
         power_w = min(max(wanted_w, -room_w), room_w)
-        if power_w != wanted_w:
+        infeasible = self.elapsed == 0 and power_w == 0.0 and request_w != 0.0
+        if power_w != wanted_w or infeasible:
             self.elapsed = len(self.replay)
         return power_w
 

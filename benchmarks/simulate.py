@@ -41,10 +41,6 @@ SECONDS = [1e-4, 1e-3, 0.01, 0.1, 0.2, 0.5, 1, 2, 5, 10]
 PICTURE = Path(__file__).parents[1] / "docs" / "img" / "scaling.svg"
 
 
-def library() -> Library:
-    return Library.of(synthetic.decoy_signatures(np.random.default_rng(0)), "synthetic")
-
-
 def fleet(batch: int, days: int = 1) -> Scenario:
     """Give each household the same weeks, begun at another day; clock and price are shared, not copied."""
     household = synthetic.household(np.random.default_rng(0), days=32)
@@ -69,13 +65,13 @@ def seconds(work: Callable[[], object]) -> float:
 
 def batch_rate(batch: int, days: int = 1, rounds: int = 5) -> float:
     """Measure one process."""
-    scenario, decoys = fleet(batch, days), library()
+    scenario, decoys = fleet(batch, days), synthetic.decoy_library()
     best = min(seconds(lambda: run(scenario, decoys)) for _ in range(rounds))
     return batch * days * DAY / best
 
 
 def _take_part(batch: int, rounds: int, barrier: Barrier, slot: int, ends: object) -> None:
-    scenario, decoys = fleet(batch), library()
+    scenario, decoys = fleet(batch), synthetic.decoy_library()
     run(scenario, decoys)
     for number in range(rounds):
         barrier.wait()
@@ -117,7 +113,7 @@ def plain_day(scenario: Scenario, row: int, signatures: list[list[float]]) -> tu
 
 def plain_rate(days: int = 32) -> float:
     """Measure the plain loop, and make sure that it simulates the same thing as the core."""
-    scenario, decoys = fleet(days), library()
+    scenario, decoys = fleet(days), synthetic.decoy_library()
     signatures = [watts.tolist() for _, watts in decoys.signatures()]
     runs = [plain_day(scenario, row, signatures) for row in range(days)]
     np.testing.assert_allclose([power for _, power in runs], run(scenario, decoys).power_w, atol=1e-9)
@@ -127,7 +123,9 @@ def plain_rate(days: int = 32) -> float:
 def adapter_rate(days: int = 8) -> float:
     """Measure the package's own Gymnasium view, asked whenever nothing is running."""
     scenario = fleet(days)
-    env = HouseholdEnv(EnvParams(Battery(), library()), scenario, lambda *step: -step[-1].cost)
+    env = HouseholdEnv(
+        EnvParams(Battery(), synthetic.decoy_library()), scenario, lambda *step: -step[-1].cost
+    )
 
     def day(row: int) -> None:
         rng, over = np.random.default_rng(row), False

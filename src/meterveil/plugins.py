@@ -14,7 +14,6 @@ import numpy as np
 from meterveil.adapters.gymnasium import HouseholdEnv
 from meterveil.core.arrays import FloatArray, IntArray
 from meterveil.core.battery import Battery
-from meterveil.core.decoys import Library
 from meterveil.core.env import EnvParams, EnvState
 from meterveil.core.scenario import Scenario
 from meterveil.core.tariff import PAPER_TARIFF
@@ -35,11 +34,9 @@ def household_env(**changes: Any) -> HouseholdEnv:
 
     `changes` replace its `params`, `scenario` or `reward`.
     """
-    rng = np.random.default_rng(0)
-    home = synthetic.household(rng, days=14)
-    library = Library.of(synthetic.decoy_signatures(rng), "synthetic")
+    home = synthetic.household(np.random.default_rng(0), days=14)
     default: dict[str, Any] = {
-        "params": EnvParams(Battery(), library),
+        "params": EnvParams(Battery(), synthetic.decoy_library()),
         "scenario": rows.days(home, home.days(), PAPER_TARIFF),
         "reward": rms_disturbance_kw,
     }

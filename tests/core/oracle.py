@@ -88,7 +88,7 @@ def episode(house, signatures, actions, load_w, day):
             wanted = list(signatures[action - 1])
         else:
             wanted = [-watts for watts in signatures[action - 1 - len(signatures)]]
-        for request_w in wanted:
+        for number, request_w in enumerate(wanted):
             if minute == len(load_w):
                 break
             if minute > 0 and day[minute] != day[minute - 1]:
@@ -97,6 +97,7 @@ def episode(house, signatures, actions, load_w, day):
             power.append(power_w)
             soc.append(house.soc)
             minute += 1
-            if ends:
+            infeasible = number == 0 and request_w != 0 and power_w == 0
+            if ends or infeasible:
                 break
     return power, soc

@@ -33,12 +33,14 @@ def test_one_action_of_each_kind_runs_side_by_side():
 
 def test_a_clipped_minute_does_not_end_a_replay():
     command = executor.replay_signature(LIBRARY, np.array([3]))
-    assert run(command, [0.0, 700.0, 9000.0]).tolist() == [[0.0, -700.0, -1500.0]]
+    assert run(command, [700.0, 0.0, 9000.0]).tolist() == [[-700.0, 0.0, -1500.0]]
 
 
-def test_an_infeasible_choice_costs_one_idle_minute():
-    command = executor.replay_signature(LIBRARY, np.array([1]))
-    assert run(command, [500.0] * 3, soc=0.9).tolist() == [[0.0]]
+def test_an_infeasible_choice_costs_one_idle_minute_whatever_forbids_it():
+    charge, discharge = (executor.replay_signature(LIBRARY, np.array([action])) for action in (1, 3))
+    assert run(charge, [500.0] * 3, soc=0.9).tolist() == [[0.0]]
+    assert run(charge, [500.0] * 3, import_limit_w=400.0).tolist() == [[0.0]]
+    assert run(discharge, [0.0, 500.0, 500.0]).tolist() == [[0.0]]
 
 
 def test_an_exhausted_battery_ends_a_replay_half_way():

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from strategies import CASES, EXAMPLES, batteries, libraries, loads, requests, states
 
 from meterveil.core import battery as bt
-from meterveil.core import executor
+from meterveil.core import env, executor
 from meterveil.core.arrays import KWH_PER_W_MINUTE
 from meterveil.core.battery import Battery, BatteryState, start_day, step
 from meterveil.core.rollout import rollout
@@ -173,7 +173,8 @@ def test_every_defence_obeys_every_law_over_an_episode(fleet, name):
     np.testing.assert_array_equal(trace.meter_w, scenario.load_w + trace.power_w)
     known = ~np.isnan(trace.load_w)
     lowest_w = np.minimum(-battery.export_limit_w[:, None], trace.load_w)
-    assert np.all(trace.meter_w[known] >= lowest_w[known])
+    highest_w = np.maximum(battery.import_limit_w[:, None], trace.load_w)
+    assert np.all((trace.meter_w[known] >= lowest_w[known]) & (trace.meter_w[known] <= highest_w[known]))
     assert np.all(trace.power_w[~known] == 0.0)
     for day in np.unique(scenario.day):
         moved_kwh = np.cumsum(np.abs(trace.power_w * (scenario.day == day)) * KWH_PER_W_MINUTE, axis=1)[:, -1]
@@ -182,15 +183,16 @@ def test_every_defence_obeys_every_law_over_an_episode(fleet, name):
 
 @given(fleets(), st.sampled_from(sorted(DEFENDERS)))
 @law
-def test_the_same_seed_gives_the_same_trace_alone_and_in_a_batch(fleet, name):
+def test_the_same_seed_gives_the_same_trace_alone_and_in_any_company(fleet, name):
     battery, library, scenario, soc, seed = fleet
     trace = rollout(DEFENDERS[name](), battery, library, scenario, generators(seed), soc)
-    for i in (0, CASES - 1):
-        alone = Battery(**{field: value[i : i + 1] for field, value in vars(battery).items()})
-        rows = scenario.rows(slice(i, i + 1))
-        single = rollout(DEFENDERS[name](), alone, library, rows, [np.random.default_rng([seed, i])], soc[i])
-        np.testing.assert_array_equal(single.power_w[0], trace.power_w[i])
-        np.testing.assert_array_equal(single.soc[0], trace.soc[i])
+    for rows in (slice(0, 1), slice(1, None, 2), slice(CASES - 1, 0, -2), slice(2, None, 2)):
+        some = Battery(**{field: value[rows] for field, value in vars(battery).items()})
+        again = rollout(
+            DEFENDERS[name](), some, library, scenario.rows(rows), generators(seed)[rows], soc[rows]
+        )
+        np.testing.assert_array_equal(again.power_w, trace.power_w[rows])
+        np.testing.assert_array_equal(again.soc, trace.soc[rows])
 
 
 @given(batteries().flatmap(lambda b: st.tuples(st.just(b), states(b, outside=True))), libraries(), loads)
@@ -205,6 +207,35 @@ def test_the_mask_allows_exactly_the_actions_that_move_energy(case, library, loa
         replay = executor.issue(executor.nothing_running(library, CASES), command)
         power_w = executor.tick(battery, library, state, replay, load_w)[2]
         np.testing.assert_array_equal(mask[:, action], power_w != 0.0)
+
+
+@given(fleets())
+@law
+def test_what_the_mask_forbids_costs_one_idle_minute_and_moves_nothing(fleet):
+    battery, library, scenario, soc, seed = fleet
+    params = env.EnvParams(battery, library)
+    state = env.initial(params, scenario)
+    state = state._replace(battery=state.battery._replace(soc=soc))
+    mask = env.action_mask(params, scenario, state)
+    action = np.random.default_rng(seed).integers(1, library.n_actions, CASES)
+    after = env.transition(params, scenario, state, action)
+    forbidden = ~mask[np.arange(CASES), action]
+    assert np.all(after.minute[forbidden] == 1)
+    assert np.all(after.moved_kwh[forbidden] == 0.0)
+    assert np.all(after.moved_kwh[~forbidden] > 0.0)
+
+
+def test_the_laws_see_more_than_ten_thousand_different_cases():
+    seen = set()
+
+    @given(minutes(outside=True))
+    @law
+    def look(case):
+        battery, state, request_w, load_w = case
+        seen.update(zip(*vars(battery).values(), *state, request_w, load_w, strict=True))
+
+    look()
+    assert len(seen) >= 10_000
 
 
 def test_the_budget_left_is_never_negative():

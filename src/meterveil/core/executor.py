@@ -85,6 +85,7 @@ def tick(
 ) -> tuple[BatteryState, Replay, FloatArray]:
     """Carry every running command on by one minute; return the battery power, (batch,).
 
+    A command of which nothing can be delivered in its first minute is infeasible and ends with it (D4).
     `allowed` is `battery.connection` of this load, for callers that know a whole day's loads at once.
     """
     command, elapsed, running = replay
@@ -94,8 +95,9 @@ def tick(
     request_w = (profile_w - command.hold * load_w) * running
     allowed = bt.connection(battery, load_w) if allowed is None else allowed
     state, delivery = bt.deliver(battery, state, request_w, allowed)
+    stillborn = (elapsed == 0) & (delivery.power_w == 0.0) & (request_w != 0.0)
     elapsed = elapsed + running
-    running = running & ~delivery.ended & (elapsed < command.minutes)
+    running = running & ~delivery.ended & ~stillborn & (elapsed < command.minutes)
     return state, Replay(command, elapsed, running), delivery.power_w
 
 

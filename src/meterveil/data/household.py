@@ -53,7 +53,8 @@ class Household:
     def days(self) -> list[date]:
         """List the civil days that lie wholly inside the record, gaps or not."""
         first, last = self.minutes[0], self.minutes[-1] + pd.Timedelta(minutes=1)
-        start = first.date() if first == first.normalize() else first.date() + timedelta(days=1)
+        whole = first == midnight(first.date(), self.timezone)
+        start = first.date() if whole else first.date() + timedelta(days=1)
         return [start + timedelta(days=n) for n in range((last.date() - start).days)]
 
     def between(self, start: date, end: date) -> Household:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from datetime import date
+from datetime import date, timedelta
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,6 +14,7 @@ from meterveil.core.arrays import KWH_PER_W_MINUTE, BoolArray, FloatArray, IntAr
 from meterveil.core.battery import Battery
 from meterveil.core.decoys import Library
 from meterveil.core.tariff import PAPER_TARIFF, Tariff
+from meterveil.data.household import midnight
 
 _SAME_W = 1e-3
 """A delivery this close to its request was not clipped."""
@@ -61,12 +62,17 @@ class Run:
 
     def days(self) -> list[date]:
         """List the civil days of the run."""
-        return sorted(set(self.minutes.date))
+        first, last = self.minutes[0].date(), self.minutes[-1].date()
+        return [first + timedelta(days=n) for n in range((last - first).days + 1)]
 
     def day(self, day: date) -> Run:
         """Cut out one civil day, with the SoC that it began with."""
-        inside = np.asarray(self.minutes.normalize().date == day)
-        first = int(np.argmax(inside))
+        timezone = str(self.minutes.tz)
+        first, last = (
+            int(self.minutes.searchsorted(midnight(begin, timezone)))
+            for begin in (day, day + timedelta(days=1))
+        )
+        inside = slice(first, last)
         arrays = ("load_w", "battery_w", "asked_w", "soc", "price", "decoy")
         cut: dict[str, Any] = {name: getattr(self, name)[inside] for name in arrays}
         soc_start = float(self.soc[first - 1]) if first else self.soc_start

@@ -15,11 +15,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 from meterveil.core.battery import Battery
 from meterveil.core.decoys import Library
 from meterveil.core.tariff import PAPER_TARIFF, Bands, PriceSeries, Tariff, flat
-from meterveil.data.synthetic import decoy_signatures
+from meterveil.data.synthetic import decoy_library
 from meterveil.errors import InputError
-
-LIBRARY_SEED = 0
-"""The library that ships is always the same one."""
 
 TARIFF_FORMS = "paper, flat:PRICE (as flat:0.25), a .json file of bands or a .csv file of timestamp,price"
 
@@ -100,7 +97,7 @@ def tariff_values(tariff: Tariff) -> dict[str, Any]:
 def library(path: Path | None = None) -> Library:
     """Read a signature library, or build the synthetic one that ships."""
     if path is None:
-        return Library.of(decoy_signatures(np.random.default_rng(LIBRARY_SEED)), source="synthetic")
+        return decoy_library()
     try:
         return Library.from_json(_read(path))
     except InputError as error:

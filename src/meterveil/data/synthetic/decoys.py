@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from meterveil.core.decoys import Library
 from meterveil.data.household import FloatArray
 from meterveil.data.synthetic.machines import Dishwasher, Kettle, Microwave, Toaster, WashingMachine
 from meterveil.data.synthetic.segments import MINUTE_S, Segments, chain, levels, minute_means
@@ -14,6 +15,12 @@ SHORTEST_MIN, LONGEST_MIN = 5, 35
 MEDIAN_RANGE_W = (300.0, 2500.0)
 TYPICAL_LONGEST_MIN, TYPICAL_LOWEST_W = 10, 1500.0
 PER_APPLIANCE = 2
+SHIPPED_SEED = 0
+
+
+def decoy_library() -> Library:
+    """Return the library that ships with the package: always the same ten signatures."""
+    return Library.of(decoy_signatures(np.random.default_rng(SHIPPED_SEED)), source="synthetic")
 
 
 def decoy_signatures(rng: np.random.Generator) -> list[tuple[str, FloatArray]]:
