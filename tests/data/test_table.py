@@ -106,6 +106,21 @@ def test_stamps_with_offsets_across_the_clock_change_need_no_guess(tmp_path):
     assert home.notes == ()
 
 
+@pytest.mark.parametrize("pattern", ["%Y-%m-%d %H:%M:%S", "%Y/%m/%d %H:%M", "%Y-%m-%d %H:%M:%S.250"])
+def test_offsets_of_whole_hours_as_databases_write_them_cross_the_clock_change(tmp_path, pattern):
+    index = minutes(120, pd.Timestamp("2024-03-31 00:30", tz="UTC")).tz_convert("Europe/London")
+    stamps = [f"{stamp.strftime(pattern)}{stamp.strftime('%z')[:3]}" for stamp in index]
+    home = read_table(write(tmp_path, rows(stamps, np.arange(120) + 100)), timezone="Europe/London")
+    assert home.minutes[0] == index[0]
+    assert home.aggregate_w.tolist() == list(range(100, 220))
+
+
+def test_a_year_after_a_dash_is_no_offset(tmp_path):
+    stamps = [stamp.strftime("%d-%m-%Y") for stamp in minutes(3, pd.Timestamp("2024-01-30"), "D")]
+    home = read_table(write(tmp_path, rows(stamps, [100, 200, 300])), allow_coarse=True)
+    assert home.days() == [date(2024, 1, 30), date(2024, 1, 31), date(2024, 2, 1)]
+
+
 def test_stamps_without_a_zone_are_utc_and_said(tmp_path):
     home = read_table(write(tmp_path, rows(["2024-06-01 00:00", "2024-06-01 00:01"], [200, 300])))
     assert home.minutes[0] == pd.Timestamp("2024-06-01", tz="UTC")

@@ -22,7 +22,9 @@ from meterveil.errors import InputError
 UNIX_FACTORS = (1, 1_000, 1_000_000, 1_000_000_000)
 """Unix seconds, milliseconds, microseconds, nanoseconds."""
 
-OFFSET = re.compile(r"(?:Z|UTC|GMT|[+-]\d{2}:?\d{2})$")
+OFFSET = re.compile(r"(?:Z|UTC|GMT|[T :]\d{2,6}(?:[.,]\d+)?\s*[+-]\d{1,2}(?::?\d{2})?)$")
+"""A zone at the end; digits after a sign are one only where a time of day precedes them."""
+
 YEAR_FIRST = re.compile(r"^\d{4}([-/.])\d{1,2}\1\d{1,2}")
 YEAR_LAST = re.compile(r"^(\d{1,2})([-/.])(\d{1,2})\2(\d{4}|\d{2})(?=\D|$)")
 
@@ -85,13 +87,11 @@ def _from_text(where: str, text: pd.Series[str], zone: str, timezone: str | None
     known = text.dropna()
     if known.empty:
         raise InputError(f"{where}: no stamps; give a column with a time in every row")
-    if known.str.contains(OFFSET).any():
-        index = _parsed(where, text, pd.to_datetime(text, format="ISO8601", utc=True, errors="coerce"))
-        return _from_index(where, index, zone, timezone)
-    if YEAR_FIRST.match(known.iloc[0]):
+    has_offsets = bool(known.str.contains(OFFSET).any())
+    if has_offsets or YEAR_FIRST.match(known.iloc[0]):
         plain = text.str.replace("/", "-").str.replace(r"^(\d{4})\.(\d+)\.(\d+)", r"\1-\2-\3", regex=True)
-        index = _parsed(where, text, pd.to_datetime(plain, format="ISO8601", errors="coerce"))
-        return _from_index(where, index, zone, timezone)
+        parsed = pd.to_datetime(plain, format="ISO8601", utc=has_offsets, errors="coerce")
+        return _from_index(where, _parsed(where, text, parsed), zone, timezone)
     day_first, notes = _day_first(where, known)
     parsed = _parse_year_last(text, day_first)
     return _from_index(where, _parsed(where, text, parsed), zone, timezone, notes)
