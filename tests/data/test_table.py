@@ -82,6 +82,37 @@ def test_month_first_dates_are_recognised_by_days_above_twelve_and_said(tmp_path
     assert any("month/day/year" in note for note in home.notes)
 
 
+@pytest.mark.parametrize(
+    ("pattern", "order"),
+    [
+        ("%m/%d/%Y %I:%M %p", "month/day/year"),
+        ("%d/%m/%Y %H:%M", "day/month/year"),
+        ("%m-%d-%y %H:%M", "month"),
+    ],
+)
+def test_days_up_to_the_twelfth_are_read_in_the_order_in_which_they_follow_each_other(
+    tmp_path, pattern, order
+):
+    index = minutes(3 * 1440, pd.Timestamp("2024-01-02", tz="UTC"))
+    home = read_table(write(tmp_path, rows(index.strftime(pattern), [200] * len(index))))
+    assert (home.minutes[0], home.minutes[-1]) == (index[0], index[-1])
+    assert any(f"dates are read as {order}" in note for note in home.notes)
+
+
+def test_dates_that_follow_each_other_in_neither_order_are_asked_about(tmp_path):
+    stamps = [f"0{day}/0{month}/2024 00:0{minute}" for day, month in ((1, 2), (4, 6)) for minute in (0, 1)]
+    with pytest.raises(InputError, match=r"'01/02/2024 00:00' begins with the day or the month.*2024-01-31"):
+        read_table(write(tmp_path, rows(stamps, [200] * 4)))
+
+
+def test_dates_with_dots_begin_with_the_day(tmp_path):
+    home = read_table(
+        write(tmp_path, rows(["02.03.2024 00:00", "05.04.2024 00:00"], [2, 3])), allow_coarse=True
+    )
+    assert home.minutes[0] == pd.Timestamp("2024-03-02", tz="UTC")
+    assert not any("dates are read" in note for note in home.notes)
+
+
 def test_dates_that_say_nothing_about_their_order_are_day_first_and_said(tmp_path):
     home = read_table(write(tmp_path, rows(["02/03/2024 00:00", "02/03/2024 00:01"], [200, 300])))
     assert home.minutes[0] == pd.Timestamp("2024-03-02", tz="UTC")

@@ -115,11 +115,30 @@ def _day_first(where: str, known: pd.Series[str]) -> tuple[bool, tuple[str, ...]
             f"{where}, row {bad.index[0] + 1}: {bad.iloc[0]!r} is not a stamp; write 2024-01-31 13:00"
         )
     first, second = parts[0].astype(int).max(), parts[2].astype(int).max()
-    if first > 12:
+    if first > 12 or parts[1].iloc[0] == ".":
         return True, ()
     if second > 12:
         return False, ("dates are read as month/day/year",)
-    return True, ("dates are read as day/month/year: no day above 12 says otherwise",)
+    return _day_first_by_neighbours(where, known.iloc[0], parts[[0, 2, 3]].drop_duplicates().astype(int))
+
+
+def _day_first_by_neighbours(where: str, example: str, dates: pd.DataFrame) -> tuple[bool, tuple[str, ...]]:
+    """Choose the order in which most days follow the day before: the other puts months between them."""
+    if len(dates) == 1:
+        return True, ("dates are read as day/month/year: a single date says nothing about their order",)
+    if _mostly_neighbours(dates.set_axis(["day", "month", "year"], axis=1)):
+        return True, ("dates are read as day/month/year: so they follow each other",)
+    if _mostly_neighbours(dates.set_axis(["month", "day", "year"], axis=1)):
+        return False, ("dates are read as month/day/year: so they follow each other",)
+    raise InputError(
+        f"{where}: whether {example!r} begins with the day or the month is not clear: in neither order do "
+        "the days follow each other; write the year first: 2024-01-31 13:00"
+    )
+
+
+def _mostly_neighbours(dates: pd.DataFrame) -> bool:
+    days = pd.to_datetime(dates).sort_values().diff().dt.days.dropna()
+    return bool((days == 1).mean() > 0.5)
 
 
 def _parsed(where: str, text: pd.Series[str], parsed: pd.Series[pd.Timestamp]) -> pd.DatetimeIndex:
