@@ -28,7 +28,7 @@ format: $(VENV)/.dev           ## mend what the linter can mend
 
 bench: $(VENV)/.dev            ## measure speed, as ratios within one run; writes benchmarks/latest.json
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/read_channel.py
-	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/simulate.py
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/simulate.py --picture
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/citylearn.py
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/classical.py
 	$(BIN)/python benchmarks/speed_table.py
@@ -36,11 +36,11 @@ bench: $(VENV)/.dev            ## measure speed, as ratios within one run; write
 pictures: $(VENV)/.dev         ## draw the README's picture anew (needs Chromium)
 	$(BIN)/meterveil demo --picture docs/img/demo-day.png
 
-reproduce: pictures bench      ## rebuild every figure and picture of README and docs
+reproduce: pictures bench      ## rebuild the measured figures and pictures of README and docs
 	$(BIN)/pytest -q tests/data/test_synthetic_realism.py
 
 clean:           ## remove what the other targets made
-	rm -rf $(VENV) out .coverage .coverage.* htmlcov .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) out build src/meterveil/data/_lines*.so .coverage .coverage.* htmlcov .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -prune -exec rm -rf {} + -o -name '*.egg-info' -prune -exec rm -rf {} +
 
 $(VENV)/.user: pyproject.toml constraints.txt src/meterveil/data/_lines.c | $(VENV)/bin/python

@@ -16,6 +16,15 @@ def pytest_runtest_makereport(item, call):
         report.longrepr = f"{item.nodeid} was skipped where skips count as failures: {report.longrepr}"
 
 
+@pytest.hookimpl(hookwrapper=True)
+def pytest_make_collect_report(collector):
+    outcome = yield
+    report = outcome.get_result()
+    if report.skipped and os.environ.get("METERVEIL_NO_SKIPS"):
+        report.outcome = "failed"
+        report.longrepr = f"{collector.nodeid} was skipped where skips count as failures: {report.longrepr}"
+
+
 @pytest.fixture(autouse=True, scope="session")
 def own_cache(tmp_path_factory):
     """Keep what the tests read out of the user's cache."""

@@ -157,3 +157,20 @@ def test_a_real_day_is_simulated_on_the_aggregate_alone(real_data):
     run = simulate(house, "random", date(2013, 3, 18), 1, Setup(LIBRARY))
     assert figures(run).known > 0.99
     assert np.nanmin(run.meter_w) >= 0
+
+
+def test_a_run_over_a_skipped_midnight_is_cut_into_its_days():
+    index = pd.date_range("2023-03-11", periods=1440 + 1380 + 1440, freq="min", tz="America/Havana")
+    home = Household("havana", index, np.full(len(index), 300.0))
+    run = simulate(home, "random", date(2023, 3, 11), 3, Setup(LIBRARY))
+    assert [len(run.day(day).minutes) for day in run.days()] == [1440, 1380, 1440]
+
+
+def test_a_run_says_where_its_load_comes_from():
+    mains, summed = (
+        simulate(household_for("synthetic", None, None, 1, submeters), "none", DAY, 1, Setup(LIBRARY))
+        for submeters in (False, True)
+    )
+    assert (mains.aggregate, summed.aggregate) == ("mains (W)", "submeters (W)")
+    assert np.all(summed.load_w != mains.load_w)
+    assert "aggregate is the sum of the sub-meters" in summed.notes

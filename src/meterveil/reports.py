@@ -77,6 +77,8 @@ def summary(run: Run) -> dict[str, Any]:
         "version": __version__,
         "household": run.household,
         "timezone": str(run.minutes.tz),
+        "aggregate": run.aggregate,
+        "notes": list(run.notes),
         "defence": run.defence,
         "start": days[0].isoformat(),
         "days": len(days),
@@ -187,5 +189,5 @@ def _explain(run: Run) -> str:
         "Grey is what the household used; blue is what its meter shows with the battery at work. "
         f"The battery holds {battery.capacity_kwh:g} kWh and may move {budget}, in and out together. "
         "Costs are those of the battery alone; the neutral cost adds what it takes to start the next "
-        "day with the same charge."
+        f"day with the same charge. Load: {run.aggregate}. " + " ".join(f"{note}." for note in run.notes)
     )

@@ -50,6 +50,8 @@ def simulate(
     asked_w, decoy = _asked(setup.library, watched, trace.load_w[0])
     return Run(
         household=household.name,
+        aggregate=f"{household.aggregate} ({household.units.get('aggregate', 'W')})",
+        notes=household.notes,
         defence=defence,
         setup=setup,
         minutes=household.between(start, end).minutes,
@@ -70,13 +72,21 @@ def demo_runs(seed: int = 0) -> list[Run]:
     return [simulate(household, name, DEMO_DAY, 1, setup) for name in ("none", "random", "flat")]
 
 
-def household_for(path: str, house: int | None, start: date | None, days: int, **options: Any) -> Household:
-    """Read the meter of a household; the synthetic one is drawn as long as the days that are asked for."""
-    if path != SYNTHETIC:
+def household_for(
+    path: str, house: int | None, start: date | None, days: int, submeters: bool = False, **options: Any
+) -> Household:
+    """Read the meter of a household, or the sum of its sub-meters (D2).
+
+    The synthetic one is drawn as long as the days that are asked for.
+    """
+    if path == SYNTHETIC:
+        offset = (start - FIRST_DAY).days if start else 0
+        options = {**options, "days": max(14, min(offset + days, _MOST_SYNTHETIC_DAYS))}
+    else:
         _check_house(path, house)
-        return load(path, house, appliances=[], **options)
-    offset = (start - FIRST_DAY).days if start else 0
-    return load(path, house, days=max(14, min(offset + days, _MOST_SYNTHETIC_DAYS)), **options)
+        options = options if submeters else {**options, "appliances": []}
+    household = load(path, house, **options)
+    return household.metered_by_submeters() if submeters else household
 
 
 def first_day(household: Household) -> date:

@@ -115,3 +115,23 @@ def test_a_day_without_any_reading_is_refused():
         span(
             Household("home", index, np.full(1440, np.nan)), date(2013, 1, 1), date(2013, 1, 2), PAPER_TARIFF
         )
+
+
+@pytest.mark.parametrize(
+    ("timezone", "start", "hours"),
+    [("America/Havana", "2023-03-12 01:00", 23), ("America/Sao_Paulo", "2017-10-15 01:00", 23)],
+)
+def test_a_day_whose_midnight_the_clocks_skip_is_still_a_whole_day(timezone, start, hours):
+    home = household(start, minutes=hours * 60 + 1440, timezone=timezone)
+    first = date.fromisoformat(start[:10])
+    assert home.days()[0] == first
+    assert len(home.day(first).minutes) == hours * 60
+    scenario = span(home, first, date(first.year, first.month, first.day + 2), PAPER_TARIFF)
+    assert scenario.minutes.tolist() == [hours * 60 + 1440]
+
+
+def test_a_day_whose_midnight_comes_twice_has_25_hours():
+    index = pd.date_range("2023-11-05 04:00", periods=1500, freq="min", tz="UTC").tz_convert("America/Havana")
+    home = Household("home", index, np.zeros(1500))
+    assert home.days() == [date(2023, 11, 5)]
+    assert len(home.day(date(2023, 11, 5)).minutes) == 1500

@@ -26,6 +26,9 @@ Timezone = Annotated[str | None, typer.Option(help="Own table: time zone, such a
 Appliances = Annotated[
     str | None, typer.Option(help="Sub-meters to read, separated by commas; own table: columns, or 'all'.")
 ]
+Aggregate = Annotated[
+    str, typer.Option(help="mains, or submeters for the sum of those named by --appliances.")
+]
 Out = Annotated[Path, typer.Option(help="Folder for the files that are written.")]
 
 
@@ -35,6 +38,13 @@ def day_of(text: str, option: str) -> date:
         return date.fromisoformat(text)
     except ValueError as error:
         raise InputError(f"{option} {text!r} is no day; write it as 2013-03-18") from error
+
+
+def from_submeters(aggregate: str) -> bool:
+    """Tell whether the load is to be the sum of the sub-meters (D2)."""
+    if aggregate not in {"mains", "submeters"}:
+        raise InputError(f"--aggregate {aggregate!r} is unknown; allowed are mains and submeters")
+    return aggregate == "submeters"
 
 
 def reading(

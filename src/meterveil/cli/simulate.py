@@ -62,6 +62,8 @@ def simulate(
     power: opt.Power = None,
     unit: opt.Unit = None,
     timezone: opt.Timezone = None,
+    aggregate: opt.Aggregate = "mains",
+    appliances: opt.Appliances = None,
 ) -> None:
     """Run a defence on days of a household; write trace.parquet, summary.json and day.html."""
     from meterveil.data import outputs, settings
@@ -84,7 +86,8 @@ def simulate(
     setup = Setup(settings.library(library), chosen, settings.tariff(tariff), seed)
     begin = opt.day_of(start, "--start") if start else None
     outputs.folder(out, RUN_FILES)
-    household = household_for(path, house, begin, days, **opt.reading(timestamp, power, unit, timezone))
+    options = opt.reading(timestamp, power, unit, timezone, appliances)
+    household = household_for(path, house, begin, days, opt.from_submeters(aggregate), **options)
     run = _run(household, defence, begin or first_day(household), days, setup)
     _show_days(run)
     _show_page("picture", write_run(run, out))

@@ -19,6 +19,7 @@ from meterveil.errors import InputError
 
 FloatArray = npt.NDArray[np.float64]
 Unit = Literal["W", "VA"]
+Aggregate = Literal["mains", "submeters"]
 
 MAX_PLAUSIBLE_W = 100_000.0
 """A home's main fuse lets through less than this; more is a wrong unit or a broken file."""
@@ -39,6 +40,8 @@ class Household:
     """Name (and "aggregate") -> "W" (active) or "VA" (apparent); a name that is absent is in W."""
     notes: tuple[str, ...] = ()
     """What the reader filled, dropped or suspects, one sentence each."""
+    aggregate: Aggregate = "mains"
+    """Where the aggregate comes from (D2); a result says which it used."""
 
     def __post_init__(self) -> None:
         _check_minutes(self.name, self.minutes)
@@ -100,7 +103,7 @@ class Household:
         apparent = "VA" in {self.units.get(name) for name in self.appliances_w}
         units: dict[str, Unit] = {**self.units, "aggregate": "VA" if apparent else "W"}
         notes = (*self.notes, "aggregate is the sum of the sub-meters")
-        return replace(self, aggregate_w=total, units=units, notes=notes)
+        return replace(self, aggregate_w=total, units=units, notes=notes, aggregate="submeters")
 
     def _slice(self, part: slice) -> Household:
         appliances = {name: watts[part] for name, watts in self.appliances_w.items()}

@@ -35,6 +35,10 @@ class Run:
     """Hold what a defence did, one value for each minute of whole civil days."""
 
     household: str
+    aggregate: str
+    """Where the load comes from: "mains (VA)" or "submeters (W)" (D2)."""
+    notes: tuple[str, ...]
+    """What the reader of the load filled, dropped or suspects."""
     defence: str
     setup: Setup
     minutes: pd.DatetimeIndex
