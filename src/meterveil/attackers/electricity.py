@@ -1,4 +1,4 @@
-"""ELECTRIcity: S. Sykiotis et al., "ELECTRIcity: an efficient transformer for NILM", Sensors 22(8), 2022.
+"""ELECTRIcity: S. Sykiotis et al., "ELECTRIcity: an efficient transformer for NILM", Sensors 22, 2022.
 
 Two networks of BERT4NILM's make: while pre-training, a small generator fills in masked minutes of the
 aggregate and a discriminator learns to tell which minutes are made up; then it alone learns the target.
@@ -67,8 +67,8 @@ def electricity() -> Neural:
             stride=64,
             overlap=2,
             batch=4,
-            epochs=30,
-            patience=15,
+            epochs=45,
+            patience=20,
             learning_rate=1e-3,
         )
     )

@@ -96,7 +96,7 @@ def nilmformer() -> Neural:
             overlap=2,
             batch=8,
             epochs=30,
-            patience=15,
+            patience=20,
             learning_rate=1e-3,
         )
     )

@@ -6,8 +6,8 @@ stretch and the dense layer becomes a convolution as wide as what the stack leav
 function.
 
 Original: 599 samples of 6 to 8 s (60 to 80 minutes), Adam 1e-3, MSE, batch 1000, at most 50 epochs with early
-stopping. For one-minute data: 99 minutes, the usual choice at this rate; everything else as published. Beside
-the power, a second output says whether the appliance is on.
+stopping. For one-minute data: 99 minutes, the usual choice at this rate, and smaller batches, since ten days
+hold few minutes. Beside the power, a second output says whether the appliance is on.
 """
 
 from __future__ import annotations
@@ -74,6 +74,6 @@ def seq2point() -> Neural:
             overlap=1,
             batch=4,
             epochs=50,
-            patience=10,
+            patience=20,
         )
     )

@@ -1,4 +1,10 @@
-"""The body that BERT4NILM and ELECTRIcity share: a convolution, half as many tokens, attention, and back."""
+"""The body that BERT4NILM and ELECTRIcity share: a convolution, half as many tokens, attention, and back.
+
+Two changes make it learn from ten days of minutes within minutes. Six-second samples hardly change within a
+pooled pair, but at one minute a pair can be a whole use of the microwave: what the convolution found in each
+minute is therefore also handed past the pooling. And layers normalise what they read, not what they write,
+which bears larger steps.
+"""
 
 from __future__ import annotations
 
