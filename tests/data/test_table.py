@@ -280,6 +280,50 @@ def test_a_register_becomes_the_power_between_its_readings(tmp_path):
     np.testing.assert_allclose(home.aggregate_w, watts, atol=1e-3)
 
 
+def test_a_register_with_the_newest_reading_first_is_sorted_before_it_is_judged(tmp_path):
+    register = 5000.0 + np.arange(120) * 0.01
+    newest_first = unix(minutes(120))[::-1], register[::-1]
+    home = read_table(write(tmp_path, rows(*newest_first, "time,total_kWh")))
+    np.testing.assert_allclose(home.aggregate_w, 600.0, atol=1e-3)
+    with pytest.raises(InputError, match="only ever rises"):
+        read_table(write(tmp_path, rows(*newest_first, "time,value")))
+
+
+@pytest.mark.parametrize("mains", ["mains_kwh,heater_kwh", "mains_w,heater_kwh"])
+def test_a_submeter_register_that_stands_still_is_an_appliance_that_is_off(tmp_path, mains):
+    readings = 5000.0 + np.arange(60) * 0.01
+    values = [f"{reading:.2f},812.3" for reading in readings]
+    home = read_table(write(tmp_path, rows(unix(minutes(60)), values, f"time,{mains}")), appliances="all")
+    assert home.appliances_w["heater_kwh"][:59].tolist() == [0.0] * 59
+
+
+def test_a_submeter_counts_as_the_mains_do_where_its_level_says_nothing(tmp_path):
+    counts = ["0.5" if minute < 40 else "0.6" for minute in range(60)]
+    for header, mains_kwh, expected_w in (
+        ("a register", 5000.0 + np.arange(60) * 0.01, 100 * 60.0),
+        ("intervals", np.tile([0.7, 0.9], 30), 600 * 60.0),
+    ):
+        values = [f"{mains:.2f},{count}" for mains, count in zip(mains_kwh, counts, strict=True)]
+        path = write(tmp_path, rows(unix(minutes(60)), values, "time,mains_kwh,heater_kwh"))
+        heater_w = read_table(path, appliances="all").appliances_w["heater_kwh"]
+        assert np.nanmax(heater_w) == pytest.approx(expected_w), header
+
+
+@pytest.mark.parametrize("level_kwh", [0.0, 12_345.0])
+def test_a_register_of_a_few_readings_is_recognised(tmp_path, level_kwh):
+    register = level_kwh + np.arange(18) * 0.02
+    home = read_table(write(tmp_path, rows(unix(minutes(18)), register, "time,energy_kwh")))
+    np.testing.assert_allclose(home.aggregate_w, 1200.0, atol=1e-3)
+
+
+def test_an_appliance_used_once_is_no_register_that_was_reset(tmp_path):
+    values = [f"500,{3 if minute == 30 else 0}" for minute in range(60)]
+    home = read_table(
+        write(tmp_path, rows(unix(minutes(60)), values, "time,mains_w,kettle_wh")), appliances="all"
+    )
+    assert home.appliances_w["kettle_wh"].tolist() == [0.0] * 30 + [180.0] + [0.0] * 29
+
+
 def test_a_register_read_off_the_minute_conserves_energy(tmp_path):
     rng = np.random.default_rng(3)
     index = minutes(600, START + pd.Timedelta(seconds=17), "10s")

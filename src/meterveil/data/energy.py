@@ -6,9 +6,8 @@ import numpy as np
 
 from meterveil.data.household import FloatArray
 from meterveil.data.minutes import MAX_FILL_MINUTES, Series, check_seconds, minute_means
+from meterveil.data.units import SECONDS_PER_HOUR
 from meterveil.errors import InputError
-
-SECONDS_PER_HOUR = 3600.0
 
 
 def register_to_power(where: str, seconds: FloatArray, energy_wh: FloatArray) -> Series:

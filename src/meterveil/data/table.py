@@ -21,7 +21,7 @@ from meterveil.data.files import readable_file
 from meterveil.data.household import FloatArray, Household, Unit
 from meterveil.data.minutes import Series, fill_short_gaps, minute_means, to_household
 from meterveil.data.stamps import Stamps, looks_like_stamps, parse_stamps
-from meterveil.data.units import FoundUnit, find_unit, is_counter, unit_in_name, unit_notes
+from meterveil.data.units import FoundUnit, find_unit, is_register, unit_in_name, unit_notes
 from meterveil.errors import InputError
 
 STAMP_NAMES = re.compile(
@@ -140,7 +140,8 @@ class _Reader:
     """Turn columns of one table into minutes, all on the same stamps."""
 
     def __init__(self, path: Path, table: pa.Table, stamps: Stamps, allow_coarse: bool) -> None:
-        self.path, self.table, self.stamps, self.allow_coarse = path, table, stamps, allow_coarse
+        self.path, self.table, self.stamps = path, table, stamps
+        self.order = np.argsort(stamps.seconds, kind="stable")
         unique = np.unique(stamps.seconds[~np.isnan(stamps.seconds)])
         self.step_s = float(np.median(np.diff(unique))) if len(unique) > 1 else 60.0
         if self.step_s > 60.0 and not allow_coarse:
@@ -151,7 +152,7 @@ class _Reader:
 
     def mains(self, column: str, unit: str | None) -> tuple[Series, FoundUnit, tuple[str, ...]]:
         values = self._values(column)
-        found = find_unit(f"{self.path}: {column}", column, values, unit)
+        found = self._counted(find_unit(f"{self.path}: {column}", column, values[self.order], unit), values)
         notes = unit_notes(f"{self.path}: {column}", column, found, values)
         if self.step_s > 60.0:
             notes = (*notes, f"readings are {self.step_s:g} s apart: each is held, appliances are blurred")
@@ -159,8 +160,14 @@ class _Reader:
 
     def submeter(self, column: str, mains: FoundUnit) -> Series:
         named = unit_in_name(column)
-        found = FoundUnit(named, "name") if named else mains
-        return self._series(column, self._values(column), found)
+        found, values = FoundUnit(named, "name") if named else mains, self._values(column)
+        return self._series(column, values, self._counted(found, values, mains.is_register))
+
+    def _counted(self, found: FoundUnit, values: FloatArray, mains: bool | None = None) -> FoundUnit:
+        """Settle how a column of energy counts, from its values in the order of their stamps."""
+        if not found.is_energy:
+            return found
+        return replace(found, is_register=is_register(values[self.order] * found.scale, self.step_s, mains))
 
     def _values(self, column: str) -> FloatArray:
         values = to_numbers(f"{self.path}: {column}", self.table[column])
@@ -172,7 +179,7 @@ class _Reader:
         where, scaled = f"{self.path}: {column}", values * found.scale
         if not found.is_energy:
             return self._held(minute_means(*self._padded(scaled), where))
-        if is_counter(values):
+        if found.is_register:
             return register_to_power(where, self.stamps.seconds, scaled)
         return self._held(interval_to_power(where, *self._padded(scaled), self.step_s))
 

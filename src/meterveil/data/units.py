@@ -28,15 +28,22 @@ SUSPECT_KW_BELOW = 60.0
 """A home whose meter never reaches this many watts does not exist; one below as many kilowatts does."""
 
 MIN_COUNTER_STEPS = 20
-"""Fewer readings than this may rise by chance."""
+"""Fewer readings than this may never fall by chance, where most of them are the same."""
+
+MIN_COUNTER_RISES = 10
+"""A register rises at least so often for every reset; so many rises without a fall are no chance."""
+
+SECONDS_PER_HOUR = 3600.0
 
 
 @dataclass(frozen=True)
 class FoundUnit:
-    """Hold a column's unit and whether a person, its name or nobody says so."""
+    """Hold a column's unit, whether a person, its name or nobody says so, and how it counts energy."""
 
     unit: ColumnUnit
     source: Literal["option", "name", "guess"]
+    is_register: bool | None = None
+    """Whether energy adds up from reading to reading; None for a power."""
 
     @property
     def is_energy(self) -> bool:
@@ -107,8 +114,32 @@ def unit_notes(where: str, column: str, found: FoundUnit, values: FloatArray) ->
 
 
 def is_counter(values: FloatArray) -> bool:
-    """Tell a register that only rises from a power that comes and goes; a rare reset does not count."""
+    """Tell a register that only rises from a power that comes and goes; values are in order of stamps."""
     steps = np.diff(values[~np.isnan(values)])
-    if len(steps) < MIN_COUNTER_STEPS:
+    falls, rises = int(np.sum(steps < 0)), int(np.sum(steps > 0))
+    if _falls_too_often(falls, len(steps)) or rises < MIN_COUNTER_RISES * falls:
         return False
-    return bool(np.sum(steps < 0) <= max(1, len(steps) // 1000) and np.any(steps > 0))
+    return rises >= MIN_COUNTER_RISES or (len(steps) >= MIN_COUNTER_STEPS and rises > 0)
+
+
+def is_register(energy_wh: FloatArray, step_s: float, mains: bool | None = None) -> bool:
+    """Tell a register from the energy of each interval; values are in order of their stamps.
+
+    A register may stand still, so its shape alone does not tell. A level that no home reaches within an
+    interval does, and so does `mains`: whether the whole house's column of the same table is a register.
+    """
+    known = energy_wh[~np.isnan(energy_wh)]
+    steps = np.diff(known)
+    falls, rises = int(np.sum(steps < 0)), int(np.sum(steps > 0))
+    if _falls_too_often(falls, len(steps)):
+        return False
+    if known.max(initial=0.0) * SECONDS_PER_HOUR / step_s > MAX_PLAUSIBLE_W:
+        return True
+    if mains is None:
+        return is_counter(known)
+    return mains and rises >= MIN_COUNTER_RISES * falls
+
+
+def _falls_too_often(falls: int, steps: int) -> bool:
+    """Let a register be reset now and then."""
+    return falls > max(1, steps // 1000)
