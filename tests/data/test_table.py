@@ -385,6 +385,14 @@ def test_submeters_are_read_when_they_are_named(tmp_path):
     assert every.appliances_w["fridge"].tolist() == [90.0] * 3
 
 
+def test_each_submeter_has_the_unit_of_its_own_column(tmp_path):
+    values = ["2000,0.1,50,90"] * 3
+    path = write(tmp_path, rows(unix(minutes(3)), values, "time,mains_w,heater_kva,pump_va,fridge"))
+    home = read_table(path, appliances="all")
+    assert home.units == {"aggregate": "W", "heater_kva": "VA", "pump_va": "VA", "fridge": "W"}
+    assert home.appliances_w["heater_kva"].tolist() == [100.0] * 3
+
+
 def test_a_negative_submeter_is_refused_and_feed_in_is_noted(tmp_path):
     text = "time,mains_w,kettle\n" + "".join(f"{second},-300,-100\n" for second in unix(minutes(3)))
     path = write(tmp_path, text)

@@ -66,8 +66,9 @@ def read_table(
     chosen = columns.appliances(appliances, table, (*stamp_columns, mains))
     reader = _Reader(path, table, stamps, allow_coarse)
     aggregate, found, notes = reader.mains(mains, unit)
-    submeters = {column: reader.submeter(column, found) for column in chosen}
-    units: dict[str, Unit] = {"aggregate": "VA" if found.unit in ("VA", "kVA") else "W"}
+    submeters, units = {}, {"aggregate": found.of_power}
+    for column in chosen:
+        submeters[column], units[column] = reader.submeter(column, found)
     return to_household(
         name or path.stem, aggregate, submeters, stamps.timezone, units, (*stamps.notes, *notes)
     )
@@ -158,10 +159,11 @@ class _Reader:
             notes = (*notes, f"readings are {self.step_s:g} s apart: each is held, appliances are blurred")
         return self._series(column, values, found), found, notes
 
-    def submeter(self, column: str, mains: FoundUnit) -> Series:
+    def submeter(self, column: str, mains: FoundUnit) -> tuple[Series, Unit]:
         named = unit_in_name(column)
         found, values = FoundUnit(named, "name") if named else mains, self._values(column)
-        return self._series(column, values, self._counted(found, values, mains.is_register))
+        series = self._series(column, values, self._counted(found, values, mains.is_register))
+        return series, found.of_power
 
     def _counted(self, found: FoundUnit, values: FloatArray, mains: bool | None = None) -> FoundUnit:
         """Settle how a column of energy counts, from its values in the order of their stamps."""

@@ -8,7 +8,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from meterveil.data.household import MAX_PLAUSIBLE_W, FloatArray
+from meterveil.data.household import MAX_PLAUSIBLE_W, FloatArray, Unit
 from meterveil.errors import InputError
 
 ColumnUnit = Literal["W", "kW", "VA", "kVA", "Wh", "kWh"]
@@ -49,6 +49,11 @@ class FoundUnit:
     def is_energy(self) -> bool:
         """Tell a count of energy from a power."""
         return self.unit in ("Wh", "kWh")
+
+    @property
+    def of_power(self) -> Unit:
+        """Unit of the mean power that the column becomes."""
+        return "VA" if self.unit in ("VA", "kVA") else "W"
 
     @property
     def scale(self) -> float:
