@@ -147,8 +147,8 @@ class _Reader:
         self.step_s = float(np.median(np.diff(unique))) if len(unique) > 1 else 60.0
         if self.step_s > 60.0 and not allow_coarse:
             raise InputError(
-                f"{path}: readings are {self.step_s:g} s apart; a minute or less is needed "
-                "(allow_coarse=True holds each reading, but hides the appliances)"
+                f"{path}: readings are {self.step_s:g} s apart; a minute or less is needed to simulate; "
+                "meterveil audit reads such data (in Python: allow_coarse=True, which hides appliances)"
             )
 
     def mains(self, column: str, unit: str | None) -> tuple[Series, FoundUnit, tuple[str, ...]]:
