@@ -55,3 +55,11 @@ def test_a_flat_meter_brings_the_battery_back_to_its_middle():
     rng = np.random.default_rng(0)
     trace = play(Flat(), np.abs(rng.normal(350.0, 250.0, (16, 5 * 1440))), budget_kwh=np.inf)
     assert np.abs(trace.soc[:, -1] - 0.5).max() < 0.1
+
+
+def test_a_flat_meter_is_not_misled_by_what_runs_in_its_first_minutes():
+    load_w = np.full(1440, 300.0)
+    load_w[:5] = 2300.0
+    trace = play(Flat(), load_w)
+    assert np.abs(trace.meter_w[0, 120:] - 300.0).max() < 200.0
+    assert trace.soc.max() < 0.7

@@ -14,6 +14,7 @@ class Memory(NamedTuple):
     """What the level is made of."""
 
     usual_w: FloatArray  # (batch,) running mean of the load; NaN before the first reading
+    minutes: FloatArray  # (batch,) readings that it is made of
 
 
 @dataclass(frozen=True)
@@ -24,20 +25,22 @@ class Flat:
     """
 
     memory_minutes: float = 1440.0
-    """Time constant of the running mean."""
+    """Time constant of the running mean; a younger record is averaged as a whole."""
     soc_target: float = 0.5
     refill_hours: float = 12.0
     """Time in which a deviation of the SoC would be made good."""
 
     def initial(self, batch: int) -> Memory:
         """Know no load yet."""
-        return Memory(np.full(batch, np.nan))
+        return Memory(np.full(batch, np.nan), np.zeros(batch))
 
     def decide(self, view: View, memory: Memory) -> tuple[Command, Memory]:
         """Aim at what the household usually draws, corrected by what the battery lacks."""
-        load_w = np.where(np.isnan(view.load_w), memory.usual_w, view.load_w)
-        usual_w = np.where(np.isnan(memory.usual_w), load_w, memory.usual_w)
-        usual_w = usual_w + (load_w - usual_w) / self.memory_minutes
+        known = ~np.isnan(view.load_w)
+        load_w = np.where(known, view.load_w, memory.usual_w)
+        before_w = np.where(np.isnan(memory.usual_w), load_w, memory.usual_w)
+        minutes = np.minimum(memory.minutes + known, self.memory_minutes)
+        usual_w = before_w + (load_w - before_w) / np.maximum(minutes, 1.0)
         lacks_kwh = (self.soc_target - view.state.soc) * view.battery.capacity_kwh
         level_w = np.maximum(usual_w + lacks_kwh * (1000.0 / self.refill_hours), 0.0)
-        return hold_meter(view.library, level_w), Memory(usual_w)
+        return hold_meter(view.library, level_w), Memory(usual_w, minutes)
