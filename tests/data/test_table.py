@@ -221,6 +221,12 @@ def test_separators_and_decimal_signs_are_found(tmp_path, separator, decimal):
     assert home.aggregate_w.tolist() == [100.25, 250.5, 80.75]
 
 
+@pytest.mark.parametrize("blank", ["\n", "  \n\r\n\n"])
+def test_blank_lines_before_the_header_are_skipped(tmp_path, blank):
+    home = read_table(write(tmp_path, blank + rows(unix(minutes(3)), [100, 250, 80])))
+    assert home.aggregate_w.tolist() == [100, 250, 80]
+
+
 @pytest.mark.parametrize("header", ["time,power_kw", "time,Power (kW)", "time,powerKW", "time,kilowatts"])
 def test_kilowatts_in_the_name_are_kilowatts(tmp_path, header):
     home = read_table(write(tmp_path, rows(unix(minutes(3)), [0.1, 2.5, 0.08], header)))

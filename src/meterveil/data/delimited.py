@@ -36,6 +36,8 @@ class Dialect:
     decimal: str
     encoding: str
     columns: tuple[str, ...]
+    header_line: int = 1
+    """Number of the line that names the columns; blank lines may come before it."""
 
 
 def is_parquet(path: Path) -> bool:
@@ -59,7 +61,9 @@ def read_columns(path: Path, columns: Sequence[str], types: Mapping[str, pa.Data
         return pa.csv.read_csv(
             path,
             read_options=pa.csv.ReadOptions(
-                encoding=dialect.encoding, column_names=list(dialect.columns), skip_rows=1
+                encoding=dialect.encoding,
+                column_names=list(dialect.columns),
+                skip_rows=dialect.header_line,
             ),
             parse_options=pa.csv.ParseOptions(delimiter=dialect.separator),
             convert_options=pa.csv.ConvertOptions(
@@ -83,7 +87,8 @@ def sniff(path: Path) -> Dialect:
     text, encoding = _decoded(head)
     if sum(character in text for character in CONTROL_CHARACTERS) > 1:
         raise InputError(f"{path} is not text; give a CSV file, or name a Parquet file .parquet")
-    lines = [line for line in text.splitlines() if line.strip()]
+    numbered = [(number, line) for number, line in enumerate(text.splitlines(), start=1) if line.strip()]
+    lines = [line for _, line in numbered]
     if not lines:
         raise InputError(f"{path} is empty; give a file with readings")
     separator = max(SEPARATORS, key=lines[0].count)
@@ -95,7 +100,7 @@ def sniff(path: Path) -> Dialect:
         raise InputError(
             f"{path} has no header: its first line is {lines[0][:60]}; add a line that names the columns"
         )
-    return Dialect(separator, _decimal(lines[1:], separator), encoding, columns)
+    return Dialect(separator, _decimal(lines[1:], separator), encoding, columns, numbered[0][0])
 
 
 def to_numbers(where: str, column: pa.ChunkedArray) -> FloatArray:
