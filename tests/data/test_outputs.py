@@ -1,7 +1,10 @@
 """Files are written whole or not at all, and nobody else's file is overwritten."""
 
 import errno
+import json
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from meterveil.data import outputs
@@ -48,9 +51,36 @@ def test_a_folder_with_other_files_may_take_ours_beside_them(tmp_path):
     assert (tmp_path / "notes.txt").read_text() == "mine"
 
 
-def test_an_earlier_file_of_ours_is_replaced(tmp_path):
+def test_earlier_files_of_ours_are_replaced(tmp_path):
     outputs.write_text(tmp_path / "day.html", '<meta name="generator" content="meterveil 0.1.0">')
-    outputs.folder(tmp_path, ["day.html"])
+    outputs.write_text(tmp_path / "summary.json", json.dumps({"format": "meterveil-simulation-1"}))
+    table = pa.table({"load_w": [1.0]}).replace_schema_metadata({"generator": "meterveil"})
+    outputs.write_whole(tmp_path / "trace.parquet", lambda temporary: pq.write_table(table, temporary))
+    outputs.folder(tmp_path, ["day.html", "summary.json", "trace.parquet"])
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("day.html", "<p>how meterveil compares</p>"),
+        ("summary.json", '{"my notes": "compare with meterveil"}'),
+        ("summary.json", '{"format": "notes on meterveil"}'),
+        ("summary.json", '["meterveil-simulation-1"]'),
+        ("summary.json", "{ meterveil-"),
+        ("trace.parquet", "meterveil"),
+        ("trace.csv", "meterveil\n"),
+    ],
+)
+def test_a_file_that_only_mentions_us_is_not_ours(tmp_path, name, text):
+    (tmp_path / name).write_text(text)
+    with pytest.raises(InputError, match=f"holds {name} that meterveil did not write"):
+        outputs.folder(tmp_path, [name])
+
+
+def test_a_table_of_somebody_else_that_mentions_us_is_not_ours(tmp_path):
+    pq.write_table(pa.table({"meterveil": ["meterveil"]}), tmp_path / "trace.parquet")
+    with pytest.raises(InputError, match="did not write"):
+        outputs.folder(tmp_path, ["trace.parquet"])
 
 
 def test_a_folder_in_the_place_of_a_file_is_not_ours(tmp_path):

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
+
 from meterveil.errors import InputError
 
 GENERATOR = "meterveil"
-"""Every text and table that is written carries this word near its beginning or its end."""
+"""Names the product in what it writes: a page's generator, a JSON document's format, a table's metadata."""
 
+_PAGE_MARK = re.compile(rf'<meta name="generator" content="{GENERATOR}[ "]')
 _LOOK_AT_BYTES = 8192
 
 
@@ -65,12 +71,33 @@ def write_text(path: Path, text: str) -> Path:
 
 
 def _is_ours(path: Path) -> bool:
-    if not path.is_file():
+    """Look for the mark that every file of ours has in the place where its kind keeps such things."""
+    has_mark = _MARKS.get(path.suffix.lower())
+    try:
+        return has_mark is not None and has_mark(path)
+    except (OSError, ValueError, pa.ArrowException):
         return False
+
+
+def _has_page_mark(path: Path) -> bool:
     with path.open("rb") as file:
-        head = file.read(_LOOK_AT_BYTES)
-        file.seek(max(path.stat().st_size - _LOOK_AT_BYTES, 0))
-        return GENERATOR.encode() in head + file.read()
+        return bool(_PAGE_MARK.search(file.read(_LOOK_AT_BYTES).decode("utf-8", errors="replace")))
+
+
+def _has_document_mark(path: Path) -> bool:
+    document = json.loads(path.read_text(encoding="utf-8"))
+    return isinstance(document, dict) and str(document.get("format", "")).startswith(f"{GENERATOR}-")
+
+
+def _has_table_mark(path: Path) -> bool:
+    return (pq.read_schema(path).metadata or {}).get(b"generator") == GENERATOR.encode()
+
+
+_MARKS: dict[str, Callable[[Path], bool]] = {
+    ".html": _has_page_mark,
+    ".json": _has_document_mark,
+    ".parquet": _has_table_mark,
+}
 
 
 def _umask() -> int:
