@@ -127,7 +127,19 @@ def test_a_sample_that_is_not_a_number_is_ignored(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "bad", ["abc", "1 2 3", f"{START}", f"{START} ", f"{START} 12x", f"{START},5", "1352:00095 17", "é 5"]
+    "bad",
+    [
+        "nan 7",
+        "inf 7",
+        "abc",
+        "1 2 3",
+        f"{START}",
+        f"{START} ",
+        f"{START} 12x",
+        f"{START},5",
+        "1352:00095 17",
+        "é 5",
+    ],
 )
 @pytest.mark.parametrize("block_bytes", [100, 10_000_000])
 def test_text_in_numbers_is_named_with_its_file_and_line(tmp_path, bad, block_bytes):

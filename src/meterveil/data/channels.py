@@ -200,7 +200,10 @@ def _samples(block: _Block) -> tuple[FloatArray, FloatArray]:
         )
     except pa.ArrowInvalid as error:
         raise _bad_line(block, str(error)) from None
-    return table["seconds"].to_numpy(), table["watts"].to_numpy()
+    seconds = table["seconds"].to_numpy()
+    if not np.isfinite(seconds).all():
+        raise _bad_line(block, "a stamp is not a number")
+    return seconds, table["watts"].to_numpy()
 
 
 def _bad_line(block: _Block, reason: str) -> InputError:

@@ -179,6 +179,9 @@ def _parse(file: Path, columns: Sequence[str]) -> pa.Table:
         raise
     if table.num_rows == 0:
         raise InputError(f"{file} has a header but no rows; give the file of a house with readings")
+    if table["Unix"].null_count:
+        row = pc.index(pc.is_null(table["Unix"]), True).as_py() + 1
+        raise InputError(f"{file}: Unix, row {row:,} has no stamp; mend or remove the row")
     return table
 
 
