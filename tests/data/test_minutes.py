@@ -145,6 +145,12 @@ def test_an_appliance_recorded_only_outside_the_aggregate_is_all_gaps():
         to_household("home", series({0: 1.0}), {"tv": series({7: 1.0})}, "UTC")
 
 
+@pytest.mark.parametrize("aggregate", [None, series({0: 300.0})])
+def test_a_sub_meter_may_not_take_the_name_of_the_mains(aggregate):
+    with pytest.raises(InputError, match="home: a sub-meter is named aggregate"):
+        to_household("home", aggregate, {"aggregate": series({0: 7.0})}, "UTC")
+
+
 def test_no_channel_at_all_is_an_error():
     with pytest.raises(InputError, match="neither an aggregate nor an appliance"):
         to_household("home", None, {}, "UTC")

@@ -118,6 +118,10 @@ def to_household(
 
     Without an aggregate the minutes span the appliances and the sum of the sub-meters takes its place (D2).
     """
+    if "aggregate" in appliances:
+        raise InputError(
+            f"{name}: a sub-meter is named aggregate, as the whole house's reading is; give it another name"
+        )
     appliances = {key: _without_noise(f"{name}: {key}", series) for key, series in appliances.items()}
     given = appliances if aggregate is None else {"aggregate": _noting_export(aggregate), **appliances}
     if not given:
