@@ -97,6 +97,14 @@ def test_half_hourly_prices_hold_from_their_time_in_utc(tmp_path):
         tariff.price(at + 60, at + 60)
 
 
+@pytest.mark.parametrize("stamps", [("01/02/2024", "02/02/2024"), ("1706745600", "1706832000")])
+def test_the_times_of_prices_are_read_as_those_of_a_household(tmp_path, stamps):
+    lines = "".join(f"{stamp},0.{n}\n" for n, stamp in enumerate(stamps))
+    tariff = settings.tariff(str(write(tmp_path / "t.csv", f"timestamp,price\n{lines}")))
+    extent = settings.tariff_values(tariff)
+    assert (extent["first"], extent["last"]) == ("2024-02-01T00:00:00+00:00", "2024-02-02T00:00:00+00:00")
+
+
 @pytest.mark.parametrize(
     ("name", "content", "words"),
     [
@@ -111,9 +119,17 @@ def test_half_hourly_prices_hold_from_their_time_in_utc(tmp_path):
             r"t\.json: tariff bands start at",
         ),
         ("t.csv", "time,price\n2024-01-31,1\n", "has the columns time, price; it needs timestamp,price"),
-        ("t.csv", "timestamp,price\nyesterday,1\n", "a line is a time such as"),
-        ("t.csv", "timestamp,price\n2024-01-31,dear\n", "a line is a time such as"),
-        ("t.csv", "", "cannot read"),
+        ("t.csv", "timestamp,price\nyesterday,1\n", "row 1: 'yesterday' is not a stamp; write 2024-01-31"),
+        ("t.csv", "timestamp,price\n2024-01-31,dear\n", "price, row 1: 'dear' is not a number"),
+        (
+            "t.csv",
+            "timestamp,price\n,1\n2024-01-31,1\n",
+            "timestamp, row 1 is empty; give every price its time",
+        ),
+        ("t.csv", "timestamp,price\n2024-01-31,1\n,1\n", "timestamp, row 2 is empty"),
+        ("t.csv", "timestamp,price\n", "no stamps"),
+        ("t.csv", "timestamp,price\n2024-01-31,\n", "finite prices"),
+        ("t.csv", "", "is empty"),
         ("t.csv", "timestamp,price\n2024-01-31,1\n2024-01-30,1\n", "increasing times"),
     ],
 )

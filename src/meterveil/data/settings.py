@@ -10,11 +10,15 @@ from typing import Annotated, Any, TypeVar
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
 from meterveil.core.battery import Battery
 from meterveil.core.decoys import Library
 from meterveil.core.tariff import PAPER_TARIFF, Bands, PriceSeries, Tariff, flat
+from meterveil.data.delimited import column_names, read_columns, to_numbers
+from meterveil.data.files import readable_file
+from meterveil.data.stamps import parse_stamps
 from meterveil.data.synthetic import decoy_library
 from meterveil.errors import InputError
 
@@ -131,20 +135,16 @@ def _bands(path: Path) -> Bands:
 
 def _price_series(path: Path) -> PriceSeries:
     """Read timestamps that name their time zone or are UTC; gaps hold the price before them."""
-    try:
-        table = pd.read_csv(path)
-    except (OSError, ValueError) as error:
-        raise InputError(f"cannot read {path}: {_first_line(error)}") from error
-    if list(table.columns[:2]) != ["timestamp", "price"]:
-        raise InputError(f"{path} has the columns {', '.join(table.columns)}; it needs timestamp,price")
-    try:
-        stamps = pd.DatetimeIndex(pd.to_datetime(table["timestamp"], utc=True))
-        prices = table["price"].to_numpy(dtype=np.float64)
-    except (ValueError, TypeError) as error:
-        raise InputError(
-            f"{path}: {_first_line(error)}; a line is a time such as 2024-01-31T00:30Z and a price per kWh"
-        ) from error
-    minutes = np.asarray(stamps.as_unit("s").asi8 // 60, dtype=np.int64)
+    columns = column_names(readable_file(path))
+    if columns[:2] != ("timestamp", "price"):
+        raise InputError(f"{path} has the columns {', '.join(columns)}; it needs timestamp,price")
+    table = read_columns(path, ("timestamp", "price"), {"timestamp": pa.string()})
+    seconds = parse_stamps(f"{path}: timestamp", table["timestamp"], "UTC").seconds
+    missing = np.flatnonzero(np.isnan(seconds))
+    if len(missing):
+        raise InputError(f"{path}: timestamp, row {missing[0] + 1:,} is empty; give every price its time")
+    minutes = np.asarray(seconds // 60, dtype=np.int64)
+    prices = to_numbers(f"{path}: price", table["price"])
     step = int(np.median(np.diff(minutes))) if len(minutes) > 1 else 30
     try:
         return PriceSeries(minutes, prices, step_minutes=step)
