@@ -251,9 +251,9 @@ def test_houses_are_listed_and_asked_for(tmp_path):
     with h5py.File(path, "a") as store:
         store.copy("building1", "building12")
     assert nilmtk_houses(path) == [1, 12]
-    with pytest.raises(InputError, match="no house is named; it has 1, 12"):
+    with pytest.raises(InputError, match=r"has several houses \(house_1, house_12\); say which one"):
         read_nilmtk(path)
-    with pytest.raises(InputError, match="there is no house 3; it has 1, 12"):
+    with pytest.raises(InputError, match="has no house_3; it has house_1, house_12"):
         read_nilmtk(path, house=3)
     assert read_nilmtk(path, house=12).name == "REDD house_12"
 

@@ -90,10 +90,10 @@ def test_a_folder_needs_a_house_where_it_has_several(tmp_path):
     write(tmp_path, [row(START)])
     assert read_refit(tmp_path).name == "REFIT house_2"
     write(tmp_path, [row(START)], "CLEAN_House15.csv")
-    with pytest.raises(InputError, match="no house is named; it has 2, 15"):
+    with pytest.raises(InputError, match=r"has several houses \(house_2, house_15\); say which one"):
         read_refit(tmp_path)
     assert read_refit(tmp_path, house=15).name == "REFIT house_15"
-    with pytest.raises(InputError, match="there is no house 3; it has 2, 15"):
+    with pytest.raises(InputError, match="has no house_3; it has house_2, house_15"):
         read_refit(tmp_path, house=3)
 
 
@@ -145,7 +145,7 @@ def test_a_bad_file_gets_one_clear_line(tmp_path, text, message):
 def test_missing_paths_are_named(tmp_path):
     with pytest.raises(InputError, match="does not exist"):
         read_refit(tmp_path / "CLEAN_House2.csv")
-    with pytest.raises(InputError, match=r"it has no CLEAN_House<N>.csv"):
+    with pytest.raises(InputError, match=r"has no CLEAN_House<N>\.csv"):
         read_refit(tmp_path, house=2)
 
 

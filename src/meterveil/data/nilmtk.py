@@ -17,10 +17,11 @@ from typing import Any
 import numpy as np
 
 from meterveil.data.cache import cached
+from meterveil.data.choices import choose_appliances, choose_house
 from meterveil.data.files import readable_file
 from meterveil.data.household import FloatArray, Household, Unit
 from meterveil.data.minutes import Series, check_seconds, minute_means, minute_sums, to_household
-from meterveil.data.names import canonical, distinct
+from meterveil.data.names import distinct
 from meterveil.data.plain_pickle import load_plain
 from meterveil.data.release import total
 from meterveil.data.stamps import check_timezone
@@ -108,15 +109,10 @@ def _buildings(store: Any) -> list[int]:
 
 
 def _building(file: Path, store: Any, house: int | None) -> int:
-    houses = _buildings(store)
+    houses = {f"house_{number}": number for number in _buildings(store)}
     if not houses:
         raise InputError(f"{file} has no /building<N>; it is not a file of NILMTK")
-    if house is None and len(houses) == 1:
-        return houses[0]
-    if house not in houses:
-        asked = "no house is named" if house is None else f"there is no house {house}"
-        raise InputError(f"{file}: {asked}; it has {', '.join(map(str, houses))}")
-    return int(house)
+    return houses[choose_house(file, houses, house)]
 
 
 def _metadata(file: Path, node: Any) -> dict[str, Any]:
@@ -167,12 +163,7 @@ def _submeters(
     plugs = [meter for meter in meters if meter.labels and not meter.is_mains]
     names = distinct(meter.labels[0] for meter in plugs)
     known = {name: meter.number for name, meter in zip(names, plugs, strict=True)}
-    wanted = list(known)
-    if appliances is not None:
-        wanted = [name if name in known else canonical(name) for name in appliances]
-    unknown = [name for name in wanted if name not in known]
-    if unknown:
-        raise InputError(f"{file}: building {number} has no {', '.join(unknown)}; it has {', '.join(known)}")
+    wanted = choose_appliances(f"{file}: building {number}", known, appliances)
     chosen = {known[name]: name for name in wanted}
     notes = [
         f"{chosen[meter.number]}: metered again within {chosen[meter.upstream]}"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,11 +18,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from meterveil.data.cache import cached
+from meterveil.data.choices import choose_appliances, choose_house
 from meterveil.data.delimited import column_names, read_columns, to_numbers
 from meterveil.data.files import readable_file
 from meterveil.data.household import Household
 from meterveil.data.minutes import Series, minute_means, to_household
-from meterveil.data.names import canonical, distinct
+from meterveil.data.names import distinct
 from meterveil.errors import InputError
 
 FILE_NAME = re.compile(r"house_?(\d+)", re.IGNORECASE)
@@ -93,7 +94,7 @@ def read_refit(
     """
     file, number = find_house(Path(path), house)
     columns = appliance_columns(number)
-    wanted = _wanted(number, columns, appliances)
+    wanted = choose_appliances(f"REFIT house_{number}", columns, appliances)
     series = _read_columns(file, ["Aggregate", *(columns[name] for name in wanted)])
     dropped = [name for name in wanted if not series[columns[name]].watts.any()]
     if dropped and appliances is not None:
@@ -118,13 +119,10 @@ def appliance_columns(house: int) -> dict[str, str]:
 def find_house(path: Path, house: int | None) -> tuple[Path, int]:
     """Find the file of a house and the number of the house, each from the other where one is missing."""
     if path.is_dir():
-        files = refit_files(path)
-        if house is None and len(files) == 1:
-            house = next(iter(files))
-        if house not in files:
-            asked = "no house is named" if house is None else f"there is no house {house}"
-            raise InputError(f"{path}: {asked}; it has {_numbers(files) or 'no CLEAN_House<N>.csv'}")
-        path = files[house]
+        files = {f"house_{number}": file for number, file in refit_files(path).items()}
+        if not files:
+            raise InputError(f"{path} has no CLEAN_House<N>.csv; give a file or the folder of the release")
+        path = files[choose_house(path, files, house)]
     named = FILE_NAME.search(path.name)
     number = int(named.group(1)) if named else house
     if number is None:
@@ -134,7 +132,7 @@ def find_house(path: Path, house: int | None) -> tuple[Path, int]:
     if house is not None and number != house:
         raise InputError(f"{path} is house {number}, not {house}; name the file of that house")
     if number not in APPLIANCES:
-        raise InputError(f"REFIT has no house {number}; it has {_numbers(APPLIANCES)}")
+        raise InputError(f"REFIT has no house {number}; it has {', '.join(map(str, APPLIANCES))}")
     return readable_file(path), number
 
 
@@ -142,16 +140,6 @@ def refit_files(folder: Path) -> dict[int, Path]:
     """Map house numbers to the release's files in a folder."""
     found = ((FILE_NAME.search(file.name), file) for file in sorted(folder.glob("*.csv")))
     return dict(sorted((int(match.group(1)), file) for match, file in found if match))
-
-
-def _wanted(house: int, columns: Mapping[str, str], appliances: Sequence[str] | None) -> list[str]:
-    if appliances is None:
-        return list(columns)
-    names = [name if name in columns else canonical(name) for name in appliances]
-    unknown = [name for name in names if name not in columns]
-    if unknown:
-        raise InputError(f"REFIT house_{house} has no {', '.join(unknown)}; it has {', '.join(columns)}")
-    return names
 
 
 def _read_columns(file: Path, columns: Sequence[str]) -> dict[str, Series]:
@@ -194,7 +182,3 @@ def _series(file: Path, column: str, load: Callable[[], pa.Table]) -> Series:
         return series
     note = f"{flagged:,} of {len(seconds):,} rows are flagged (appliances exceed the aggregate): kept"
     return replace(series, notes=(*series.notes, note))
-
-
-def _numbers(houses: Iterable[int]) -> str:
-    return ", ".join(str(house) for house in houses)

@@ -12,10 +12,11 @@ from typing import Literal
 import numpy as np
 
 from meterveil.data.channels import read_channel
+from meterveil.data.choices import choose_appliances, choose_house
 from meterveil.data.files import readable_file
 from meterveil.data.household import Household, Unit
 from meterveil.data.minutes import Series, to_household
-from meterveil.data.names import canonical, distinct
+from meterveil.data.names import distinct
 from meterveil.errors import InputError
 
 LABEL = re.compile(r"(\d+)\s+(\S.*?)\s*")
@@ -81,8 +82,11 @@ def read_house(
     aggregate: Aggregate,
 ) -> Household:
     """Read one house, and of it only the channels that are asked for (all where `appliances` is None)."""
-    name, found = _choose_house(release, Path(folder), house)
-    channels = _choose_appliances(f"{release.title} {name}", found, appliances)
+    houses = find_houses(release, folder)
+    name = choose_house(folder, houses, house)
+    found = houses[name]
+    wanted = choose_appliances(f"{release.title} {name}", found.appliances, appliances)
+    channels = {key: found.appliances[key] for key in wanted}
     if aggregate == "mains" and not found.mains:
         raise InputError(
             f"{found.folder}: no channel is labelled {release.mains_label}; use aggregate='submeters'"
@@ -128,28 +132,6 @@ def _read_house(release: Release, folder: Path) -> House:
     mains = tuple(channel for channel, label in sorted(labels.items()) if label == release.mains_label)
     others = [channel for channel in sorted(labels) if channel not in mains]
     return House(folder, mains, dict(zip(distinct(labels[n] for n in others), others, strict=True)))
-
-
-def _choose_house(release: Release, folder: Path, number: int | None) -> tuple[str, House]:
-    houses = find_houses(release, folder)
-    if number is None and len(houses) == 1:
-        return next(iter(houses.items()))
-    known = ", ".join(houses)
-    if number is None:
-        raise InputError(f"{folder} has several houses ({known}); say which one, such as house=1")
-    if f"house_{number}" not in houses:
-        raise InputError(f"{folder} has no house_{number}; it has {known}")
-    return f"house_{number}", houses[f"house_{number}"]
-
-
-def _choose_appliances(where: str, house: House, wanted: Sequence[str] | None) -> dict[str, int]:
-    if wanted is None:
-        return dict(house.appliances)
-    names = [name if name in house.appliances else canonical(name) for name in wanted]
-    unknown = [name for name in names if name not in house.appliances]
-    if unknown:
-        raise InputError(f"{where} has no {', '.join(unknown)}; it has {', '.join(house.appliances)}")
-    return {name: house.appliances[name] for name in names}
 
 
 def _check_files(house: House, channels: Sequence[int]) -> None:
