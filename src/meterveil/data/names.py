@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable
 
@@ -29,6 +30,11 @@ def canonical(label: str) -> str:
     """Return the name used here for an appliance: `Fridge-freezer`, `refrigerator` and `fridge` are one."""
     name = "_".join(label.lower().replace("-", " ").split())
     return CANONICAL.get(name, name)
+
+
+def kind(name: str) -> str:
+    """Return what an appliance is: the second of several (`kitchen_outlets_2`) is as the first."""
+    return canonical(re.sub(r"_\d+$", "", name))
 
 
 def distinct(labels: Iterable[str]) -> list[str]:

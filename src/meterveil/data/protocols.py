@@ -6,14 +6,13 @@ and D16, and stated once, in this file.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from datetime import date
 from typing import Literal
 
 from meterveil.data.household import Household
-from meterveil.data.names import canonical
-from meterveil.data.splits import Days, Split, day_range, held_out_days, split_days
+from meterveil.data.names import kind
+from meterveil.data.splits import HELD_OUT_DAYS, Days, Split, day_range, held_out_days, split_days
 from meterveil.errors import InputError
 
 Dataset = Literal["ukdale", "redd", "refit"]
@@ -55,7 +54,7 @@ class Protocol:
         """Split the household's days as this protocol says."""
         return split_days(household, self.training, self.test)
 
-    def held_out(self, household: Household, min_days: int = 14) -> Days:
+    def held_out(self, household: Household, min_days: int = HELD_OUT_DAYS) -> Days:
         """Pick the well covered days of the same house that neither teach nor choose anything (D16)."""
         present = [name for name in self.many_day_targets if name in household.appliances_w]
         return held_out_days(household.select(present), self.training, min_days=min_days)
@@ -139,9 +138,9 @@ def protocol(name: str) -> Protocol:
 
 def on_threshold_w(appliance: str) -> float:
     """Return the power from which an appliance counts as on; `kitchen_outlets_2` is `kitchen_outlets`."""
-    kind = canonical(re.sub(r"_\d+$", "", appliance))
-    if kind not in ON_THRESHOLD_W:
+    known = kind(appliance)
+    if known not in ON_THRESHOLD_W:
         raise InputError(
             f"no power is set from which {appliance} is on; it is set for {', '.join(ON_THRESHOLD_W)}"
         )
-    return ON_THRESHOLD_W[kind]
+    return ON_THRESHOLD_W[known]

@@ -5,7 +5,6 @@ They are taken over known minutes only, so that a gap is neither an appliance sw
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -13,14 +12,13 @@ import numpy as np
 
 from meterveil.core.arrays import BoolArray, FloatArray, IntArray
 from meterveil.data.household import Household
+from meterveil.data.names import kind
 from meterveil.data.protocols import ON_THRESHOLD_W
 
 OTHER_THRESHOLD_W = 50.0
 """On-threshold of an appliance that D10 does not name; D10's own value for circuits of many loads."""
-PAUSE_MIN = {"dishwasher": 20, "oven": 10, "washing_machine": 20}
+PAUSE_MIN = {"dishwasher": 20, "oven": 10, "washer_dryer": 20, "washing_machine": 20}
 """Longest pause inside one event: these machines soak, drain or hold a temperature, then go on."""
-SAME_KIND = {"washer_dryer": "washing_machine"}
-"""Appliance -> the one whose threshold and pause it shares."""
 LAGS_MIN = (1, 5, 15, 60, 1440)
 STEP_W = 200.0
 BASE_PERCENTILE = 5.0
@@ -107,9 +105,8 @@ def measure(household: Household) -> HouseholdStatistics:
 def measure_appliance(name: str, watts: FloatArray) -> ApplianceStatistics:
     """Measure one appliance, on from its threshold upwards (D10)."""
     known = ~np.isnan(watts)
-    kind = _kind(name)
-    on = known & (watts >= ON_THRESHOLD_W.get(kind, OTHER_THRESHOLD_W))
-    starts, stops = events(on, PAUSE_MIN.get(kind, 0))
+    on = known & (watts >= ON_THRESHOLD_W.get(kind(name), OTHER_THRESHOLD_W))
+    starts, stops = events(on, PAUSE_MIN.get(kind(name), 0))
     lengths = stops - starts
     any_event = lengths.size > 0
     powers = [_mean(watts[start:stop][on[start:stop]]) for start, stop in zip(starts, stops, strict=True)]
@@ -179,12 +176,6 @@ def mean_figures(households: Sequence[Household]) -> dict[str, float]:
     every = [measure(household).figures() for household in households]
     columns = {label: np.array([figures[label] for figures in every]) for label in every[0]}
     return {label: _mean(values[~np.isnan(values)]) for label, values in columns.items()}
-
-
-def _kind(name: str) -> str:
-    """Return what an appliance is: the second of several (`kitchen_outlets_2`) is as the first."""
-    kind = re.sub(r"_\d+$", "", name)
-    return SAME_KIND.get(kind, kind)
 
 
 def _row(label: str, cells: Sequence[str]) -> str:
