@@ -1,11 +1,10 @@
 import gzip
-import os
-from contextlib import contextmanager
 from datetime import date
 from pathlib import Path
 
 import numpy as np
 import pytest
+from privileges import without_privileges
 
 from meterveil.data.load import Source, describe, find_kind, load
 from meterveil.errors import InputError
@@ -116,19 +115,6 @@ def test_what_is_not_understood_lists_what_is(tmp_path):
         load(tmp_path / "empty")
     with pytest.raises(InputError, match="does not exist"):
         load(tmp_path / "nowhere")
-
-
-@contextmanager
-def without_privileges():
-    """Act as a user to whom permissions apply, also where the tests run as root."""
-    root = os.geteuid() == 0
-    if root:
-        os.seteuid(65534)
-    try:
-        yield
-    finally:
-        if root:
-            os.seteuid(0)
 
 
 def test_a_folder_that_may_not_be_entered_is_named(tmp_path):

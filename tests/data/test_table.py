@@ -1,5 +1,3 @@
-import os
-from contextlib import contextmanager
 from datetime import date
 from pathlib import Path
 
@@ -8,6 +6,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from privileges import without_privileges
 
 from meterveil.data.table import read_table
 from meterveil.errors import InputError
@@ -502,19 +501,6 @@ def test_missing_files_folders_and_binaries_are_named(tmp_path):
     (tmp_path / "noise.parquet").write_bytes(noise)
     with pytest.raises(InputError, match="is not a Parquet file"):
         read_table(tmp_path / "noise.parquet")
-
-
-@contextmanager
-def without_privileges():
-    """Act as a user to whom permissions apply, also where the tests run as root."""
-    root = os.geteuid() == 0
-    if root:
-        os.seteuid(65534)
-    try:
-        yield
-    finally:
-        if root:
-            os.seteuid(0)
 
 
 def test_a_file_that_may_not_be_read_is_named(tmp_path):

@@ -1,0 +1,17 @@
+"""Permissions that apply, whoever runs the tests."""
+
+import os
+from contextlib import contextmanager
+
+
+@contextmanager
+def without_privileges():
+    """Act as a user to whom permissions apply, also where the tests run as root."""
+    root = os.geteuid() == 0
+    if root:
+        os.seteuid(65534)
+    try:
+        yield
+    finally:
+        if root:
+            os.seteuid(0)
