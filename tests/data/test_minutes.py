@@ -154,7 +154,3 @@ def test_a_sub_meter_may_not_take_the_name_of_the_mains(aggregate):
 def test_no_channel_at_all_is_an_error():
     with pytest.raises(InputError, match="neither an aggregate nor an appliance"):
         to_household("home", None, {}, "UTC")
-
-
-def test_coverage_counts_the_known_minutes_of_a_span_with_both_ends():
-    assert series({0: 1.0, 1: 1.0, 9: 1.0}).coverage(MINUTE + 1, MINUTE + 10) == 0.2

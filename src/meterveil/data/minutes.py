@@ -45,11 +45,6 @@ class Series:
     notes: tuple[str, ...] = ()
     """What was odd about the samples, one clause each, without the channel's name."""
 
-    def coverage(self, first_minute: int, last_minute: int) -> float:
-        """Share of the minutes from `first_minute` to `last_minute`, both included, that are known."""
-        low, high = np.searchsorted(self.minute, [first_minute, last_minute + 1])
-        return float(high - low) / (last_minute + 1 - first_minute)
-
 
 def minute_means(seconds: Numbers, watts: FloatArray, where: str = "readings") -> Series:
     """Average samples of any rate over the minutes in which they lie.
