@@ -227,6 +227,18 @@ def test_a_real_process_prints_no_traceback_and_exits_with_2(tmp_path):
     assert done.stderr == "battery capacity_kwh is 0.0; allowed is 0.001 to 1,000,000 kWh\n"
 
 
+@pytest.mark.parametrize(
+    "words", [["--version"], ["--help"], ["data", "show", "synthetic"], ["data", "compare", "synthetic"]]
+)
+def test_output_that_cannot_be_printed_ends_in_one_line(tmp_path, words):
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [*COMMAND, *words], stdout=full, stderr=subprocess.PIPE, text=True, cwd=tmp_path, check=False
+        )
+    assert done.returncode == 1
+    assert done.stderr == "cannot print: No space left on device\n"
+
+
 def test_an_interrupt_ends_a_long_run_with_130_and_a_short_line(tmp_path):
     command = [*COMMAND, "simulate", "--days", "366", "--out", "long"]
     environment = {**os.environ, "PYTHONUNBUFFERED": "1"}

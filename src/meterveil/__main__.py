@@ -1,21 +1,43 @@
 """The `meterveil` command."""
 
+import os
 import sys
+from contextlib import suppress
 
 from meterveil import __version__
 
 
 def main() -> None:
-    """Run the command line; an interrupt while it still loads ends it as quietly as a later one."""
-    if sys.argv[1:] == ["--version"]:  # answered before anything is loaded
-        sys.stdout.write(f"meterveil {__version__}\n")
-        return
+    """Run the command line; what ends it from outside (Ctrl-C, a full disk) is one short line."""
     try:
+        _run()
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except OSError as error:
+        if error.filename is not None:  # a file's, not the terminal's: a fault to be seen
+            raise
+        _give_up(error)
+
+
+def _run() -> None:
+    """Run the command, and print what is printed before saying that all went well."""
+    try:
+        if sys.argv[1:] == ["--version"]:  # answered before anything is loaded
+            sys.stdout.write(f"meterveil {__version__}\n")
+            return
         from meterveil.cli import app  # noqa: PLC0415  importing this module must cost nothing
 
         app()
-    except KeyboardInterrupt:
-        sys.exit(130)
+    finally:
+        sys.stdout.flush()
+
+
+def _give_up(error: OSError) -> None:
+    """End where nothing more can be printed; Python would try once more on its way out, and complain."""
+    with suppress(OSError):
+        sys.stderr.write(f"cannot print: {error.strerror or error}\n")
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    sys.exit(1)
 
 
 if __name__ == "__main__":

@@ -148,12 +148,11 @@ def _end(household: Household, start: date, days: int) -> date:
     if days < 1:
         raise InputError(f"{days} days are none to simulate; give 1 or more")
     recorded = household.days()
-    last = start + timedelta(days=days - 1)
-    if not recorded or start < recorded[0] or last > recorded[-1]:
+    if not recorded or start < recorded[0] or days > (recorded[-1] - start).days + 1:
         first_recorded, last_recorded = (recorded[0], recorded[-1]) if recorded else (None, None)
-        asked = f"{start}" if days == 1 else f"{start} to {last}"
+        asked = f"{start}" if days == 1 else f"{days:,} days from {start} on"
         raise InputError(
             f"{household.name} does not record {asked}; its whole days run from {first_recorded} "
             f"to {last_recorded}: choose --start and --days inside"
         )
-    return last + timedelta(days=1)
+    return start + timedelta(days=days)

@@ -50,8 +50,10 @@ def test_what_a_summary_says_about_a_battery_reads_back_as_the_same_battery(tmp_
     ("content", "words"),
     [
         ({"capacity": 5}, "the key capacity is unknown; allowed are capacity_kwh, charge_w"),
-        ({"capacity_kwh": "large"}, "capacity_kwh came as 'large'"),
-        ({"capacity_kwh": None}, "capacity_kwh came as None"),
+        ({"capacity_kwh": "large"}, "capacity_kwh came as 'large'; it must be a number$"),
+        ({"capacity_kwh": None}, "capacity_kwh came as None; it must be a number$"),
+        ({"capacity_kwh": 10**400}, r"capacity_kwh came as 1000000000000000.*; it must be a number$"),
+        ({"budget_kwh": "any"}, "budget_kwh came as 'any'; it must be a number, or null for no limit$"),
         ({"capacity_kwh": 0}, "battery capacity_kwh is 0"),
         ({"charge_w": 0, "discharge_w": 0}, "can do nothing: its power is 0 W"),
         ({"budget_kwh": 0}, "can do nothing: its budget_kwh is 0"),
@@ -108,9 +110,15 @@ def test_the_times_of_prices_are_read_as_those_of_a_household(tmp_path, stamps):
 @pytest.mark.parametrize(
     ("name", "content", "words"),
     [
-        ("t.json", {"bands": []}, "bands came as"),
-        ("t.json", {"bands": [{"from": "25:00", "price": 1}]}, r"bands\.0\.from came as '25:00'"),
-        ("t.json", {"bands": [{"from": "07:00"}]}, r"bands\.0\.price"),
+        ("t.json", {"bands": []}, r"bands came as \[\]; it must be a list of bands such as"),
+        ("t.json", {"bands": [7]}, r"bands\.0 came as 7; it must be an object such as"),
+        (
+            "t.json",
+            {"bands": [{"from": "25:00", "price": 1}]},
+            r"bands\.0\.from came as '25:00'; it must be a time from 00:00 to 23:59",
+        ),
+        ("t.json", {"bands": [{"from": "07:00"}]}, r"the key bands\.0\.price is missing; allowed are from"),
+        ("t.json", {"bands": [{"from": "07:00", "price": "1"}]}, "came as '1'; it must be a number$"),
         ("t.json", {"bands": [{"from": "07:00", "price": 1, "cost": 2}]}, "allowed are from, price"),
         ("t.json", {"band": []}, "allowed are bands"),
         (
@@ -166,6 +174,25 @@ def test_a_library_is_read_back_from_its_file(tmp_path):
 def test_a_file_that_is_no_library_is_named(tmp_path):
     with pytest.raises(InputError, match=r"l\.json: a signature library must be"):
         settings.library(write(tmp_path / "l.json", {"format": "other"}))
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, '{"capacity_kwh": ' + "9" * 5_000 + "}"])
+@pytest.mark.parametrize(
+    "read", [settings.battery, settings.library, lambda path: settings.tariff(str(path))]
+)
+def test_json_beyond_all_measure_is_refused_in_one_line(tmp_path, text, read):
+    with pytest.raises(InputError, match=r"x\.json.* JSON.* (depth|digits)"):
+        read(write(tmp_path / "x.json", text))
+
+
+@pytest.mark.parametrize(
+    ("name", "watts"), [("kettle", "9" * 400), ("\\ud800", "9"), ("kettle", '"many"'), ("kettle", "[[9]]")]
+)
+def test_a_library_that_cannot_be_written_again_is_refused(tmp_path, name, watts):
+    row = f'{{"name": "{name}", "watts": [{watts}]}}'
+    text = f'{{"format": "meterveil-signatures-1", "source": "x", "signatures": [{row}]}}'
+    with pytest.raises(InputError, match=r"l\.json: .*signature"):
+        settings.library(write(tmp_path / "l.json", text))
 
 
 def test_a_tariff_of_another_kind_is_described_by_its_name():

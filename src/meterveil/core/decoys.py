@@ -81,14 +81,14 @@ class Library:
         """Read what `to_json` wrote, and refuse anything else with a reason."""
         try:
             document = json.loads(text)
-        except json.JSONDecodeError as error:
+        except (ValueError, RecursionError) as error:
             raise InputError(f"a signature library must be JSON; {error}") from error
         if not isinstance(document, dict) or document.get("format") != _FORMAT:
             raise InputError(f'a signature library must be a JSON object with "format": "{_FORMAT}"')
         try:
-            pairs = [(str(row["name"]), row["watts"]) for row in document["signatures"]]
-            return cls.of(pairs, str(document["source"]))
-        except (KeyError, TypeError, ValueError) as error:
+            pairs = [(_text(row["name"]), row["watts"]) for row in document["signatures"]]
+            return cls.of(pairs, _text(document["source"]))
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
             if isinstance(error, InputError):
                 raise
             raise InputError(
@@ -102,6 +102,11 @@ class Library:
 
 
 _FORMAT = "meterveil-signatures-1"
+
+
+def _text(value: object) -> str:
+    """Return text that can be written again: JSON can escape halves of characters, which cannot."""
+    return str(value).encode().decode()
 
 
 def _check_signature(what: str, watts: FloatArray) -> None:

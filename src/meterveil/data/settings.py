@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import reprlib
 from collections.abc import Callable, Mapping
 from dataclasses import fields
 from pathlib import Path
@@ -52,6 +53,15 @@ class TariffFile(BaseModel):
 
     bands: Annotated[list[BandFile], Field(min_length=1)]
 
+
+_BAND = '{"from": "07:00", "price": 0.3}'
+_WANTED = {
+    **dict.fromkeys(_UNLIMITED, "a number, or null for no limit"),
+    "bands": f"a list of bands such as {_BAND}",
+    "band": f"an object such as {_BAND}",
+    "from": "a time from 00:00 to 23:59, such as 07:30",
+}
+"""Key -> what it must be; every other key is a number."""
 
 _Model = TypeVar("_Model", bound=BaseModel)
 
@@ -155,7 +165,7 @@ def _price_series(path: Path) -> PriceSeries:
 def _parse(model: type[_Model], path: Path) -> _Model:
     try:
         document = json.loads(_read(path))
-    except json.JSONDecodeError as error:
+    except (ValueError, RecursionError) as error:  # also nested, or with a number, beyond all measure
         raise InputError(f"{path} is not JSON: {error}") from error
     if not isinstance(document, Mapping):
         raise InputError(f"{path} holds no JSON object; it needs {{...}} with {_keys(model)}")
@@ -168,11 +178,13 @@ def _parse(model: type[_Model], path: Path) -> _Model:
 def _first_problem(model: type[BaseModel], error: ValidationError) -> str:
     problem: Any = error.errors()[0]
     key = ".".join(str(part) for part in problem["loc"])
+    parent = BandFile if model is TariffFile and len(problem["loc"]) > 1 else model
     if problem["type"] == "extra_forbidden":
-        parent = BandFile if model is TariffFile and len(problem["loc"]) > 1 else model
         return f"the key {key} is unknown; allowed are {_keys(parent)}"
-    came = "" if problem["type"] == "missing" else f" came as {problem['input']!r}"
-    return f"{key}{came}: {problem['msg']}; allowed are {_keys(model)}"
+    if problem["type"] == "missing":
+        return f"the key {key} is missing; allowed are {_keys(parent)}"
+    name = "band" if isinstance(problem["loc"][-1], int) else problem["loc"][-1]
+    return f"{key} came as {reprlib.repr(problem['input'])}; it must be {_WANTED.get(name, 'a number')}"
 
 
 def _keys(model: type[BaseModel]) -> str:
