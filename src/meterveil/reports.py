@@ -97,9 +97,14 @@ def write_run(run: Run, folder: Path) -> Path:
     outputs.folder(folder, RUN_FILES)
     table = pa.Table.from_pandas(run.table(), preserve_index=False)
     marked = table.replace_schema_metadata({**(table.schema.metadata or {}), b"generator": b"meterveil"})
-    outputs.write_whole(folder / "trace.parquet", lambda temporary: pq.write_table(marked, temporary))
-    outputs.write_text(folder / "summary.json", json.dumps(summary(run), indent=1) + "\n")
-    return outputs.write_text(folder / "day.html", run_page(run))
+    outputs.write_all(
+        {
+            folder / "trace.parquet": lambda temporary: pq.write_table(marked, temporary),
+            folder / "summary.json": outputs.text_writer(json.dumps(summary(run), indent=1) + "\n"),
+            folder / "day.html": outputs.text_writer(run_page(run)),
+        }
+    )
+    return folder / "day.html"
 
 
 def run_page(run: Run) -> str:

@@ -2,24 +2,28 @@
 
 import errno
 import json
+import tempfile
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from privileges import without_privileges
 
 from meterveil.data import outputs
 from meterveil.errors import InputError
 
 
+def full_disk(temporary):
+    temporary.write_text("half")
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
 def test_a_file_that_could_not_be_finished_leaves_the_old_one_and_no_litter(tmp_path):
     path = outputs.write_text(tmp_path / "a.txt", "old")
 
-    def fail(temporary):
-        temporary.write_text("half")
-        raise OSError(errno.ENOSPC, "No space left on device")
-
     with pytest.raises(InputError, match=r"cannot write .*a\.txt: No space left on device"):
-        outputs.write_whole(path, fail)
+        outputs.write_whole(path, full_disk)
     assert path.read_text() == "old"
     assert [file.name for file in tmp_path.iterdir()] == ["a.txt"]
 
@@ -31,6 +35,38 @@ def test_an_interrupt_while_writing_leaves_no_litter(tmp_path):
     with pytest.raises(KeyboardInterrupt):
         outputs.write_whole(tmp_path / "a.txt", stop)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_result_of_several_files_is_replaced_as_a_whole_or_not_at_all(tmp_path):
+    names = ("a.txt", "b.txt", "c.txt")
+    writers = {tmp_path / name: outputs.text_writer(f"old {name}") for name in names}
+    outputs.write_all(writers)
+    broken = {**writers, tmp_path / "a.txt": outputs.text_writer("new"), tmp_path / "c.txt": full_disk}
+    with pytest.raises(InputError, match=r"cannot write .*c\.txt: No space left on device"):
+        outputs.write_all(broken)
+    assert {file.name: file.read_text() for file in tmp_path.iterdir()} == {
+        name: f"old {name}" for name in names
+    }
+
+
+def test_a_check_makes_no_folder(tmp_path):
+    path = tmp_path / "new" / "out"
+    assert outputs.folder(path, ["a.txt"]) == path
+    assert list(tmp_path.iterdir()) == []
+    outputs.write_text(path / "a.txt", "x")
+    assert (path / "a.txt").read_text() == "x"
+
+
+def test_a_place_that_may_not_be_written_is_refused_before_the_work():
+    with tempfile.TemporaryDirectory() as name:
+        Path(name).chmod(0o555)
+        with without_privileges(), pytest.raises(InputError, match=r"cannot write .*out: Permission denied"):
+            outputs.folder(Path(name) / "new" / "out", ["a.txt"])
+
+
+def test_a_name_that_is_too_long_is_refused_in_one_line(tmp_path):
+    with pytest.raises(InputError, match=r"cannot write .*: File name too long"):
+        outputs.folder(tmp_path / ("x" * 300), ["a.txt"])
 
 
 def test_a_written_file_may_be_read_by_those_who_may_read_any_new_file(tmp_path):

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pyarrow as pa
@@ -33,41 +34,72 @@ def writing(what: Path) -> Iterator[None]:
 
 
 def folder(path: Path, files: Iterable[str]) -> Path:
-    """Make an output folder in which these files may be written.
+    """Refuse a folder in which these files may not be written, before any work is done for them.
 
-    Whatever else lies in the folder is left alone; a file of one of these names must be ours.
+    Nothing is made yet: what ends before its result leaves no trace. Whatever else lies in the folder is
+    left alone; a file of one of these names must be ours.
     """
-    if path.exists() and not path.is_dir():
-        raise InputError(f"{path} is a file; give --out a folder")
-    foreign = [name for name in files if (path / name).exists() and not _is_ours(path / name)]
-    if foreign:
-        raise InputError(
-            f"{path} holds {', '.join(foreign)} that {GENERATOR} did not write; give --out another folder"
-        )
     with writing(path):
-        path.mkdir(parents=True, exist_ok=True)
+        if path.exists() and not path.is_dir():
+            raise InputError(f"{path} is a file; give --out a folder")
+        foreign = [name for name in files if (path / name).exists() and not _is_ours(path / name)]
+        if foreign:
+            raise InputError(
+                f"{path} holds {', '.join(foreign)} that {GENERATOR} did not write; give --out another folder"
+            )
+        _check_place(path)
     return path
 
 
+def write_all(files: Mapping[Path, Callable[[Path], object]]) -> None:
+    """Let every writer fill a temporary neighbour of its file, then put all of them in place.
+
+    Readers never see half a file, and a disk that runs full leaves the old result, not a mix of two.
+    """
+    with ExitStack() as cleaning:
+        finished = [(_fill(path, write, cleaning), path) for path, write in files.items()]
+        for temporary, path in finished:
+            with writing(path):
+                temporary.replace(path)
+
+
 def write_whole(path: Path, write: Callable[[Path], object]) -> Path:
-    """Let `write` fill a temporary neighbour and put it in place at once: readers never see half a file."""
+    """Write one file, wholly or not at all."""
+    write_all({path: write})
+    return path
+
+
+def _fill(path: Path, write: Callable[[Path], object], cleaning: ExitStack) -> Path:
     with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.stem}-", suffix=path.suffix)
         os.close(handle)
         temporary = Path(name)
-        try:
-            write(temporary)
-            temporary.chmod(0o666 & ~_umask())
-            temporary.replace(path)
-        finally:
-            temporary.unlink(missing_ok=True)
-    return path
+        cleaning.callback(temporary.unlink, missing_ok=True)
+        write(temporary)
+        temporary.chmod(0o666 & ~_umask())
+    return temporary
 
 
 def write_text(path: Path, text: str) -> Path:
     """Write a text file whole."""
-    return write_whole(path, lambda temporary: temporary.write_text(text, encoding="utf-8"))
+    return write_whole(path, text_writer(text))
+
+
+def text_writer(text: str) -> Callable[[Path], object]:
+    """Return what writes a text, for `write_all`."""
+    return lambda temporary: temporary.write_text(text, encoding="utf-8")
+
+
+def _check_place(path: Path) -> None:
+    """Raise what making a folder would, without making it."""
+    nearest = path
+    while not nearest.exists():
+        nearest = nearest.parent
+    if not nearest.is_dir():
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
+    if not os.access(nearest, os.W_OK | os.X_OK, effective_ids=os.access in os.supports_effective_ids):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
 
 
 def _is_ours(path: Path) -> bool:
