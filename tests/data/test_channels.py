@@ -1,6 +1,7 @@
 import os
 import subprocess
 import sys
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -70,8 +71,11 @@ def test_a_long_file_of_many_blocks_equals_pandas(tmp_path):
     assert assert_equals_pandas(write(tmp_path, lines(*readings(400_000))), block_bytes=200_000) == ()
 
 
-@pytest.mark.parametrize("block_bytes", [300, 10_000_000])
-def test_unsorted_and_duplicated_stamps_equal_pandas_and_are_noted(tmp_path, block_bytes):
+@pytest.mark.parametrize(("block_bytes", "at_once"), [(300, 10**7), (300, 90), (10_000_000, 10**7)])
+def test_unsorted_and_duplicated_stamps_equal_pandas_and_are_noted(
+    tmp_path, monkeypatch, block_bytes, at_once
+):
+    monkeypatch.setattr(channels, "SAMPLES_AT_ONCE", at_once)
     seconds, watts = readings(2_000)
     order = np.random.default_rng(1).permutation(np.append(np.arange(2_000), np.arange(100)))
     path = write(tmp_path, lines(seconds[order], watts[order]))
@@ -85,6 +89,38 @@ def test_stamps_that_go_back_within_a_block_are_sorted_there(tmp_path):
     seconds[[10, 11]] = seconds[[11, 10]]
     notes = assert_equals_pandas(write(tmp_path, lines(seconds, watts)), block_bytes=1000)
     assert notes == ("stamps went back in time 1 times: sorted",)
+
+
+@pytest.mark.parametrize("block_bytes", [300, 10_000_000])
+def test_lines_that_belong_far_before_are_put_there_and_counted(tmp_path, block_bytes):
+    seconds, watts = readings(2_000)
+    late = [seconds[10], seconds[20] + 1, seconds[1990] + 1]
+    path = write(tmp_path, lines(np.append(seconds, late), np.append(watts, [77, 88, 99])))
+    assert assert_equals_pandas(path, block_bytes=block_bytes) == (
+        "stamps went back in time 1 times: sorted",
+        "1 samples had the stamp of another: the last one counts",
+    )
+
+
+def test_whole_blocks_in_the_wrong_order_are_put_in_order(tmp_path):
+    older, newer = (
+        lines(START + 6 * np.arange(100), range(100)),
+        lines(START + 9000 + 6 * np.arange(100), range(100)),
+    )
+    notes = assert_equals_pandas(write(tmp_path, newer + older), block_bytes=len(newer) - 1)
+    assert notes == ("stamps went back in time 1 times: sorted",)
+
+
+def test_a_line_out_of_order_does_not_bring_every_sample_into_memory(tmp_path):
+    seconds, watts = readings(200_000)
+    path = write(tmp_path, lines(np.append(seconds, seconds[7]), np.append(watts, 1)))
+    tracemalloc.start()
+    try:
+        stream_channel(path, block_bytes=50_000)
+        _, peak_bytes = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak_bytes < 2 * 8 * len(seconds)
 
 
 def test_a_stamp_repeated_across_a_cut_counts_once(tmp_path):

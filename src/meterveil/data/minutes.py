@@ -150,6 +150,8 @@ def in_order(seconds: Numbers, watts: Numbers) -> tuple[Numbers, Numbers, int, i
         order = np.argsort(seconds, kind="stable")
         seconds, watts = seconds[order], watts[order]
     last = np.append(seconds[1:] > seconds[:-1], True)
+    if last.all():
+        return seconds, watts, backwards, 0
     return seconds[last], watts[last], backwards, int(np.sum(~last))
 
 
