@@ -103,6 +103,7 @@ def test_earlier_files_of_ours_are_replaced(tmp_path):
         ("summary.json", '{"format": "notes on meterveil"}'),
         ("summary.json", '["meterveil-simulation-1"]'),
         ("summary.json", "{ meterveil-"),
+        pytest.param("summary.json", "[" * 100_000, id="nested beyond all measure"),
         ("trace.parquet", "meterveil"),
         ("trace.csv", "meterveil\n"),
     ],

@@ -107,7 +107,7 @@ def _is_ours(path: Path) -> bool:
     has_mark = _MARKS.get(path.suffix.lower())
     try:
         return has_mark is not None and has_mark(path)
-    except (OSError, ValueError, pa.ArrowException):
+    except (OSError, ValueError, RecursionError, pa.ArrowException):
         return False
 
 
