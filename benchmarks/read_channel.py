@@ -2,8 +2,8 @@
 
 Both get the same file, warm in the page cache, and the time is that of the call alone, imports excluded. The
 figure of each is its median over the turns, so that a disturbed turn counts for neither. That of meterveil
-includes writing its cache; its fallback is what reads where the extension was not built. A further file has one
-line out of order, at its end: only its memory counts.
+includes writing its cache; its fallback is what reads where the extension was not built. A further file has
+one line out of order, at its end: only its memory counts.
 """
 
 from __future__ import annotations
