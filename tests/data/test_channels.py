@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from meterveil.data import channels
@@ -151,6 +151,7 @@ def test_stamps_whose_first_digits_change_within_a_block_equal_pandas(tmp_path):
     assert assert_equals_pandas(write(tmp_path, lines(seconds, np.arange(50)))) == ()
 
 
+@settings(deadline=None)
 @given(st.lists(st.integers(0, 9_999_999), min_size=1, max_size=60), st.integers(15, 400))
 def test_any_plain_file_equals_pandas(tmp_path_factory, watts, block_bytes):
     path = write(tmp_path_factory.mktemp("any"), lines(START + 7 * np.arange(len(watts)), watts))

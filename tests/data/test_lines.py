@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from meterveil.data import channels
@@ -96,6 +96,7 @@ def test_arrays_that_may_not_be_written_are_refused():
         lines.add_up(LINES, frozen, np.zeros(10), np.zeros(10))
 
 
+@settings(deadline=None)
 @given(st.integers(0, 10**14 - 1), st.integers(0, 13))
 @example(10**14 - 1, 13)
 def test_every_value_is_the_double_nearest_to_what_is_written(mantissa, decimals):
@@ -105,12 +106,14 @@ def test_every_value_is_the_double_nearest_to_what_is_written(mantissa, decimals
     assert total == float(written)
 
 
+@settings(deadline=None)
 @given(st.lists(st.integers(0, 10**14 - 1), min_size=60, max_size=60))
 def test_whole_numbers_are_added_up_exactly(watts):
     text = "".join(f"{START // 60 * 60 + n} {watt}\n" for n, watt in enumerate(watts))
     assert add_up(text.encode())[1] == [sum(watts)]
 
 
+@settings(deadline=None)
 @given(st.lists(st.sampled_from([*b"0159 .\n-e\r\0", 255]), max_size=60).map(bytes))
 def test_garbage_is_declined_or_is_what_pyarrow_reads(tmp_path_factory, garbage):
     text = LINES + garbage + b"\n"
@@ -128,6 +131,7 @@ def test_garbage_is_declined_or_is_what_pyarrow_reads(tmp_path_factory, garbage)
         np.testing.assert_allclose(np.divide(total, count), series.watts, rtol=1e-15)
 
 
+@settings(deadline=None)
 @given(
     st.lists(
         st.tuples(st.integers(-5, 90), st.integers(0, 10**6), st.integers(0, 3)), min_size=1, max_size=80

@@ -1,7 +1,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from meterveil.data.minutes import Series, fill_short_gaps, minute_means, to_household
@@ -66,6 +66,7 @@ def test_stamps_outside_living_memory_are_rejected(stamp):
         minute_means(np.array([START, stamp]), np.ones(2))
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 600), st.integers(0, 3000)), min_size=1, max_size=80))
 def test_minute_means_equal_a_pandas_resample(samples):
     offsets, watts = np.array(samples, dtype=float).T
