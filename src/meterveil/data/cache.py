@@ -21,7 +21,7 @@ from pyarrow import parquet
 
 from meterveil.data.minutes import Series
 
-READER_VERSION = 1
+READER_VERSION = 2
 """Goes up whenever a reader would give other minutes for the same file."""
 
 ENCODING = {"minute": "DELTA_BINARY_PACKED", "watts": "PLAIN"}
