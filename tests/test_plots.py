@@ -104,7 +104,7 @@ def test_the_hero_picture_names_decoys_where_they_ran(run):
 
 
 def test_a_household_shows_a_panel_for_each_channel_that_was_known_that_day():
-    figure = plots.household_figure(household(), DAY)
+    figure = plots.household_figure(household().day(DAY), "15 April")
     titles = [label.text for label in figure.layout.annotations]
     assert titles == ["<b>aggregate</b> (VA), 7.20 kVAh", "<b>kettle</b> (W), 0.11 kWh"]
     assert (figure.layout.yaxis.ticksuffix, figure.layout.yaxis2.ticksuffix) == ("VA", "W")

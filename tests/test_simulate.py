@@ -93,6 +93,14 @@ def test_the_battery_rests_where_the_meter_is_silent():
     assert run.table().load_w.isna().sum() == 100
 
 
+def test_days_of_which_little_is_known_are_counted():
+    patchy = household()
+    assert simulate(patchy, "none", DAY, 3, Setup(LIBRARY)).doubts() == ()
+    patchy.aggregate_w[:145] = patchy.aggregate_w[1440:2000] = np.nan
+    (doubt,) = simulate(patchy, "none", DAY, 3, Setup(LIBRARY)).doubts()
+    assert doubt.startswith("of 3 days, 2 are known for less than 90% of their minutes")
+
+
 def test_a_day_of_23_hours_is_a_day():
     run = simulate(household(3, start="2024-03-30"), "flat", date(2024, 3, 30), 3, Setup(LIBRARY))
     assert [len(run.day(day).minutes) for day in run.days()] == [1440, 1380, 1440]

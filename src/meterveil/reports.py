@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,14 @@ import pyarrow.parquet as pq
 
 from meterveil import __version__
 from meterveil.data import outputs, settings
-from meterveil.data.coverage import channels, general_notes, longest_gaps, silent_channels
+from meterveil.data.coverage import (
+    LITTLE_KNOWN,
+    Channel,
+    channels,
+    general_notes,
+    longest_gaps,
+    silent_channels,
+)
 from meterveil.data.household import Household
 from meterveil.data.run import Figures, Run, figures
 from meterveil.plots import (
@@ -78,7 +85,7 @@ def summary(run: Run) -> dict[str, Any]:
         "household": run.household,
         "timezone": str(run.minutes.tz),
         "aggregate": run.aggregate,
-        "notes": list(run.notes),
+        "notes": [*run.notes, *run.doubts()],
         "defence": run.defence,
         "start": days[0].isoformat(),
         "days": len(days),
@@ -121,7 +128,7 @@ def run_page(run: Run) -> str:
     ]
     if len(days) > 1:
         rows = {str(day): figures(run.day(day)) for day in days} | {"all": figures(run)}
-        sections.append(Section(f"All {len(days)} days", "", figure_rows(rows), days_figure(run)))
+        sections.append(Section(f"{len(days)} days", "", figure_rows(rows), days_figure(run)))
     return page(f"{run.household}: {run.defence}", sections, _explain(run))
 
 
@@ -152,17 +159,23 @@ def household_file(household: Household, day: date) -> str:
     return f"{words}-{day}.html"
 
 
-def write_household(household: Household, day: date, folder: Path) -> Path:
-    """Write the picture of a household: a day with every appliance, and what is known of every day."""
-    name = household_file(household, day)
+def write_household(household: Household, day: date | None, folder: Path) -> Path:
+    """Write the picture of a household: a day with every appliance, and what is known of every day.
+
+    Without a day, as in a record that holds no whole one, the picture is of the whole record.
+    """
+    part = household.day(day) if day else household
+    first, last = part.minutes[0], part.minutes[-1]
+    name = household_file(household, first.date())
     outputs.folder(folder, [name])
-    silent = ", ".join(silent_channels(household.day(day))).replace("_", " ")
-    missing = f"No reading on this day: {silent}." if silent else ""
+    silent = ", ".join(silent_channels(part)).replace("_", " ")
+    missing = f"No reading: {silent}." if silent else ""
+    heading = f"{first:%A %d %B %Y}" if day else f"{first:%d %B %Y %H:%M} to {last:%d %B %Y %H:%M}"
     sections = [
-        Section(f"{day:%A %d %B %Y}", missing, (), household_figure(household, day)),
+        Section(heading, missing, (), household_figure(part, heading)),
         Section("Known minutes of every day", "", channel_rows(household), coverage_figure(household)),
     ]
-    intro = f"Local time, {household.timezone}. " + " ".join(f"{note}." for note in general_notes(household))
+    intro = f"Local time, {household.timezone}. " + _sentences(general_notes(household))
     return outputs.write_text(folder / name, page(household.name, sections, intro))
 
 
@@ -170,10 +183,20 @@ def channel_rows(household: Household) -> list[list[str]]:
     """Describe every channel, the head of the table first."""
     rows = [["channel", "known", "unit", "energy/day", "notes"]]
     for channel in channels(household):
-        energy = f"{channel.energy_kwh_per_day:.2f}\u00a0k{channel.unit}h"
         notes = "; ".join(channel.notes)
-        rows.append([channel.name, f"{channel.coverage:.1%}", channel.unit, energy, notes])
+        rows.append([channel.name, f"{channel.coverage:.1%}", channel.unit, _energy(channel), notes])
     return rows
+
+
+def _energy(channel: Channel) -> str:
+    """Write the energy of a day, or of the few days that are known: little cannot speak for all."""
+    unit = f"k{channel.unit}h"
+    if channel.known_days == 0:
+        return ""
+    if channel.coverage >= LITTLE_KNOWN:
+        return f"{channel.energy_kwh_per_day:.2f}\u00a0{unit}"
+    energy_kwh = channel.energy_kwh_per_day * channel.known_days
+    return f"{energy_kwh:.2f}\u00a0{unit} in {channel.known_days:.1f}\u00a0days".replace(" ", "\u00a0")
 
 
 def gap_rows(household: Household) -> list[list[str]]:
@@ -187,6 +210,11 @@ def gap_rows(household: Household) -> list[list[str]]:
     return rows
 
 
+def _sentences(notes: Iterable[str]) -> str:
+    """Write notes for a page: each once, with a capital and a full stop."""
+    return " ".join(f"{note[:1].upper()}{note[1:].rstrip('.')}." for note in dict.fromkeys(notes))
+
+
 def _explain(run: Run) -> str:
     battery = run.setup.battery
     budget = f"{battery.budget_kwh:g} kWh a day" if np.isfinite(battery.budget_kwh) else "any amount"
@@ -194,5 +222,5 @@ def _explain(run: Run) -> str:
         "Grey is what the household used; blue is what its meter shows with the battery at work. "
         f"The battery holds {battery.capacity_kwh:g} kWh and may move {budget}, in and out together. "
         "Costs are those of the battery alone; the neutral cost adds what it takes to start the next "
-        f"day with the same charge. Load: {run.aggregate}. " + " ".join(f"{note}." for note in run.notes)
+        f"day with the same charge. Load: {run.aggregate}. " + _sentences((*run.notes, *run.doubts()))
     )

@@ -19,7 +19,7 @@ from meterveil.data.coverage import by_day
 from meterveil.data.household import Household
 from meterveil.data.listing import houses
 from meterveil.data.load import SYNTHETIC, load
-from meterveil.data.run import Run, Setup
+from meterveil.data.run import WELL_KNOWN, Run, Setup
 from meterveil.data.scenario import span
 from meterveil.data.synthetic.house import FIRST_DAY
 from meterveil.defenders import defender
@@ -95,11 +95,12 @@ def first_day(household: Household) -> date:
     if not days:
         raise InputError(
             f"{household.name} records no civil day from midnight to midnight; "
-            f"it holds {household.minutes[0]} to {household.minutes[-1]}"
+            f"it holds {household.minutes[0]:%Y-%m-%d %H:%M} to {household.minutes[-1]:%Y-%m-%d %H:%M}: "
+            "give a longer record"
         )
     touched, shares = by_day(household.select([]))
     known = dict(zip(touched, shares[0], strict=True))
-    return next((day for day in days if known[day] >= 0.9), max(days, key=known.__getitem__))
+    return next((day for day in days if known[day] >= WELL_KNOWN), max(days, key=known.__getitem__))
 
 
 class _Watched:

@@ -6,8 +6,16 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from meterveil.data.coverage import by_day, channels, general_notes, longest_gaps, silent_channels
+from meterveil.data.coverage import (
+    by_day,
+    channels,
+    general_notes,
+    little_known,
+    longest_gaps,
+    silent_channels,
+)
 from meterveil.data.household import Household
+from meterveil.reports import channel_rows
 
 MINUTES = pd.date_range("2024-03-30", periods=1440 + 1380, freq="min", tz="Europe/London", unit="s")
 
@@ -46,3 +54,12 @@ def test_a_days_share_is_of_its_own_minutes_also_where_the_clocks_change(househo
     assert known[0] == pytest.approx([1 - 300 / 1440, 1.0])
     assert known[1] == pytest.approx([1 - 300 / 1440, 0.5])
     assert silent_channels(household) == ["lamp"]
+
+
+def test_a_channel_of_which_little_is_known_tells_its_energy_in_the_days_that_are_known(household):
+    household.appliances_w["kettle"][288:] = np.nan
+    assert little_known(household) == ["kettle"]
+    rows = {name: energy for name, _, _, energy, _ in channel_rows(household)}
+    assert rows["aggregate"] == "24.00\u00a0kVAh"
+    assert rows["kettle"].split("\u00a0") == ["0.17", "kWh", "in", "0.1", "days"]
+    assert rows["lamp"] == ""

@@ -3,11 +3,13 @@ import pandas as pd
 import pytest
 
 from meterveil.data.household import Household
+from meterveil.data.load import load
 from meterveil.data.statistics import (
     autocorrelation,
     compare,
     comparison_table,
     events,
+    left_out,
     mean_figures,
     measure,
     measure_appliance,
@@ -96,6 +98,20 @@ def test_a_household_of_gaps_has_no_figures_and_raises_no_warning():
 def test_sub_meters_with_different_gaps_are_each_compared_where_they_are_known():
     home = house([100, 100, 100, 100], fridge=[50, 50, np.nan, np.nan], kettle=[np.nan, np.nan, 20, 20])
     assert submetered_share(home) == pytest.approx(0.5 + 0.2)
+
+
+def test_a_sub_meter_of_which_little_is_known_does_not_speak_for_the_record():
+    pump_w = [100] + [np.nan] * 9
+    home = house([100] * 10, fridge=[20] * 10, pump=pump_w)
+    assert submetered_share(home) == pytest.approx(0.2)
+    assert left_out(home) == [
+        "pump: known for less than 20% of the record, left out of the sub-metered share"
+    ]
+    assert left_out(house([100] * 10, fridge=[20] * 10, lamp=[np.nan] * 10)) == []
+
+
+def test_the_sub_metered_share_of_a_real_house_is_that_of_its_steady_channels(real_data):
+    assert submetered_share(load(real_data / "ukdale", 1)) == pytest.approx(0.21, abs=0.005)
 
 
 def test_autocorrelation_is_one_at_the_period_and_minus_one_at_half_of_it():

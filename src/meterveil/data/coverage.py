@@ -10,6 +10,9 @@ import pandas as pd
 
 from meterveil.data.household import FloatArray, Household, Unit
 
+LITTLE_KNOWN = 0.2
+"""A channel with a smaller share of known minutes says nothing about the days between them."""
+
 
 @dataclass(frozen=True)
 class Channel:
@@ -19,6 +22,8 @@ class Channel:
     unit: Unit
     coverage: float
     """Share of the minutes that are known, 0..1."""
+    known_days: float
+    """Length of the known minutes together."""
     energy_kwh_per_day: float
     """Over the known minutes, NaN where there is none; kVAh for a channel in VA."""
     notes: tuple[str, ...]
@@ -48,6 +53,7 @@ def channels(household: Household) -> list[Channel]:
                 name=name,
                 unit=household.units.get(name, "W"),
                 coverage=len(known) / len(watts),
+                known_days=len(known) / 1440,
                 energy_kwh_per_day=float(known.mean()) * 24 / 1000 if len(known) else float("nan"),
                 notes=channel_notes(household, name),
             )
@@ -75,6 +81,11 @@ def longest_gaps(household: Household, count: int = 5) -> list[Gap]:
             missing.setdefault(run, []).append(name)
     longest = sorted(missing, key=lambda run: (-run[1], run[0]))[:count]
     return [Gap(tuple(missing[run]), *run) for run in longest]
+
+
+def little_known(household: Household) -> list[str]:
+    """Name the channels of which some minutes are known, but too few to speak for the record."""
+    return [channel.name for channel in channels(household) if 0 < channel.coverage < LITTLE_KNOWN]
 
 
 def silent_channels(household: Household) -> list[str]:

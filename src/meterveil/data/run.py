@@ -16,6 +16,9 @@ from meterveil.core.decoys import Library
 from meterveil.core.tariff import PAPER_TARIFF, Tariff
 from meterveil.data.household import midnight
 
+WELL_KNOWN = 0.9
+"""A day with a smaller share of known minutes says little about the household."""
+
 _SAME_W = 1e-3
 """A delivery this close to its request was not clipped."""
 
@@ -81,6 +84,18 @@ class Run:
         cut: dict[str, Any] = {name: getattr(self, name)[inside] for name in arrays}
         soc_start = float(self.soc[first - 1]) if first else self.soc_start
         return replace(self, minutes=self.minutes[inside], soc_start=soc_start, **cut)
+
+    def doubts(self) -> tuple[str, ...]:
+        """Say in one line where too little is known of the days for their figures to say much."""
+        shares = {day: float(np.mean(~np.isnan(self.day(day).load_w))) for day in self.days()}
+        little = [day for day, share in shares.items() if share < WELL_KNOWN]
+        if not little:
+            return ()
+        days = (
+            f"of {len(shares)} days, {len(little)} are known for less than {WELL_KNOWN:.0%} of their minutes"
+        )
+        one = f"only {shares[little[0]]:.1%} of the minutes of {little[0]} are known"
+        return (f"{one if len(little) == 1 else days}; where nothing is known the battery rests",)
 
     def decoy_names(self) -> pd.Series[str]:
         """Name the appliance that each minute pretends; missing where no decoy runs."""

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from meterveil.core.arrays import BoolArray, FloatArray, IntArray
+from meterveil.data.coverage import LITTLE_KNOWN, little_known
 from meterveil.data.household import Household
 from meterveil.data.names import kind
 from meterveil.data.protocols import ON_THRESHOLD_W
@@ -135,13 +136,22 @@ def submetered_share(household: Household) -> float:
     """Add up each sub-meter's share of the energy in the minutes that it and the mains both know.
 
     Channels of real houses cover different minutes: where all are known together may be hardly any time.
+    A channel of which little is known is left out: its few minutes do not speak for the record.
     """
     aggregate_w, share = household.aggregate_w, 0.0
-    for watts in household.appliances_w.values():
+    little = little_known(household)
+    for watts in (watts for name, watts in household.appliances_w.items() if name not in little):
         both = ~np.isnan(aggregate_w) & ~np.isnan(watts)
         total_w = aggregate_w[both].sum()
         share += float(watts[both].sum() / total_w) if total_w else 0.0
     return share
+
+
+def left_out(household: Household) -> list[str]:
+    """Say in one line which sub-meters the share of the sub-metered energy leaves out."""
+    little = [name for name in little_known(household) if name != "aggregate"]
+    known = f"known for less than {LITTLE_KNOWN:.0%} of the record"
+    return [f"{', '.join(little)}: {known}, left out of the sub-metered share"] if little else []
 
 
 def autocorrelation(watts: FloatArray, lag: int) -> float:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import date
-
 import numpy as np
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
@@ -20,9 +18,8 @@ _KNOWN_COLOURS = [[0, "#f1f3f4"], [1e-4, "#D55E00"], [0.5, "#F5C09A"], [0.9, "#A
 """Grey for nothing, orange for little, and a step that shows between nearly and wholly known."""
 
 
-def household_figure(household: Household, day: date) -> go.Figure:
-    """Draw one civil day: the aggregate on top, every appliance that was known on that day below it."""
-    part = household.day(day)
+def household_figure(part: Household, when: str) -> go.Figure:
+    """Draw a day or so: the aggregate on top, every appliance of which anything is known below it."""
     known = {name: watts for name, watts in all_channels(part).items() if not np.all(np.isnan(watts))}
     titles = [_panel_title(part, name, watts) for name, watts in known.items()]
     rows = max(len(known), 1)
@@ -39,7 +36,7 @@ def household_figure(household: Household, day: date) -> go.Figure:
     look.head_panels(panels)
     panels.update_xaxes(**axis)
     panels.update_yaxes(nticks=4, tickformat=look.WATTS["tickformat"])
-    figure = look.figure_of(panels, f"{household.name}, {day:%A %d %B %Y}", 90 + _PANEL_PX * rows)
+    figure = look.figure_of(panels, f"{part.name}, {when}", 90 + _PANEL_PX * rows)
     return figure.update_layout(showlegend=False, hovermode="x")
 
 
