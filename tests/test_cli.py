@@ -153,7 +153,89 @@ def test_show_tells_coverage_and_gaps_and_draws_the_day(meterveil, tmp_path):
 def test_compare_prints_a_markdown_table(meterveil, tmp_path):
     result = meterveil("data", "compare", "synthetic", own_table(tmp_path / "mine.csv"))
     assert result.exit_code == 0, result.output
-    assert result.output.startswith("| statistic | synthetic | mine |")
+    assert result.stdout.startswith("| statistic | synthetic | mine |")
+
+
+def test_compare_reads_a_table_of_ones_own_as_it_is_told(meterveil, tmp_path):
+    table = own_table(tmp_path / "mine.csv")
+    columns = ["--timestamp", "when", "--power", "kettle_w", "--timezone", "Europe/Paris"]
+    result = meterveil("data", "compare", "synthetic", table, *columns, "--unit", "kW")
+    assert result.exit_code == 2
+    assert "kettle_w reaches 2,000 kW" in result.stderr
+    result = meterveil("data", "compare", "synthetic", table, *columns, "--unit", "W")
+    assert result.exit_code == 0, result.output
+    assert re.search(r"\| peak \(W\) \| [\d,]+ \| 2,000 \|", result.stdout)
+
+
+def test_compare_says_on_standard_error_what_was_assumed_and_left_out(meterveil, tmp_path):
+    minutes = pd.date_range("2024-04-15", periods=3000, freq="min")
+    pump_w = np.where(np.arange(3000) < 300, 100.0, np.nan)
+    table = pd.DataFrame({"time": minutes, "house_w": 200.0, "pump_w": pump_w})
+    table.to_parquet(tmp_path / "mine.parquet")
+    result = meterveil("data", "compare", tmp_path / "mine.parquet", "--power", "house_w")
+    assert result.exit_code == 0, result.output
+    assert "note: mine: stamps have no time zone: taken as UTC" in result.stderr
+    assert result.stdout.startswith("| statistic | mine |")
+
+
+def test_simulate_says_each_note_of_the_reader_once_before_the_table(meterveil, tmp_path):
+    table = own_table(tmp_path / "mine.csv")
+    table.write_text(table.read_text().replace("+00:00", ""))
+    result = meterveil("simulate", table, "--power", "house_w", "--days", "2")
+    assert result.exit_code == 0, result.output
+    assert result.output.count("note: stamps have no time zone: taken as UTC") == 1
+    assert result.output.index("note: stamps") < result.output.index("moved")
+    assert "warning" not in result.output
+
+
+def test_a_day_of_which_little_is_known_is_simulated_with_a_warning(meterveil, tmp_path):
+    table = pd.read_csv(own_table(tmp_path / "mine.csv"))
+    table.drop(index=range(700, 1200)).to_csv(tmp_path / "mine.csv", index=False)
+    words = ["--power", "house_w", "--start", "2024-04-15"]
+    assert "warning" not in meterveil("simulate", tmp_path / "mine.csv", "--power", "house_w").output
+    result = meterveil("simulate", tmp_path / "mine.csv", *words)
+    assert result.exit_code == 0, result.output
+    assert "warning: only 61.1% of the minutes of 2024-04-15 are known" in result.output
+    page = Path("out/simulate/day.html").read_text()
+    assert "Only 61.1% of the minutes of 2024-04-15 are known" in page
+    notes = json.loads(Path("out/simulate/summary.json").read_text())["notes"]
+    assert notes[-1].startswith("only 61.1% of the minutes")
+
+
+def test_a_record_without_a_whole_day_is_still_shown(meterveil, tmp_path):
+    table = own_table(tmp_path / "mine.csv", days=1)
+    table.write_text("".join(table.read_text().splitlines(keepends=True)[:600]))
+    result = meterveil("data", "show", table, "--power", "house_w")
+    assert result.exit_code == 0, result.output
+    assert "warning: no day is whole" in result.output
+    assert "15 April 2024 00:00 to 15 April 2024 10:58" in Path("out/data/mine-2024-04-15.html").read_text()
+
+
+@pytest.mark.parametrize("width", [100, 60, 40])
+def test_figures_are_whole_and_under_their_heads_at_every_width(meterveil, monkeypatch, width):
+    monkeypatch.setenv("COLUMNS", str(width))
+    result = meterveil("simulate", "--days", "2", "--defence", "flat")
+    assert result.exit_code == 0, result.output
+    lines = result.output.splitlines()
+    table = lines[1 : lines.index(next(line for line in lines if line.startswith("picture:")))]
+    assert max(map(len, table)) <= width
+    assert all(line == line.rstrip() for line in lines)
+    total = json.loads(Path("out/simulate/summary.json").read_text())["total"]
+    shown = [cell for line in table if line.startswith("all") for cell in line.split()[1:]]
+    names = ("throughput_kwh", "energy_cost", "degradation_cost", "total_cost", "soc_neutral_cost")
+    assert [shown[n] for n in (1, 3, 4, 5, 6)] == [f"{total[name]:.2f}" for name in names]
+    assert len(shown) == 9
+    assert "…" not in result.output
+
+
+def test_notes_that_find_no_room_beside_the_figures_stand_below(meterveil, monkeypatch, tmp_path):
+    monkeypatch.setenv("COLUMNS", "40")
+    table = pd.read_csv(own_table(tmp_path / "mine.csv"))
+    table.drop(index=range(1000, 1002)).to_csv(tmp_path / "mine.csv", index=False)
+    result = meterveil("data", "show", tmp_path / "mine.csv", "--power", "house_w")
+    assert result.exit_code == 0, result.output
+    assert re.search(r"aggregate +97\.9% +W +\d\.\d\d.kWh\n", result.output)
+    assert re.search(r"channel +notes\n─+\naggregate +2 minutes in gaps", result.output)
 
 
 def test_a_data_set_of_several_houses_lists_them(meterveil, real_data):
@@ -172,7 +254,15 @@ def test_real_houses_are_shown_and_compared(meterveil, real_data):
 
 
 REFUSED = {
-    "battery capacity_kwh is 0": ["simulate", "--capacity-kwh", "0"],
+    "--capacity-kwh is 0; allowed is 0.001 to": ["simulate", "--capacity-kwh", "0"],
+    "--power-kw is nan; allowed is 0 to": ["simulate", "--power-kw", "nan"],
+    "--budget-kwh is -1; allowed is 0 or more kWh": ["simulate", "--budget-kwh", "-1"],
+    "--house does not apply to synthetic (read as synthetic); leave": ["simulate", "--house", "1"],
+    "what applies is --timestamp, --power, --unit": ["data", "show", "own.csv", "--house", "1"],
+    "--unit kW if these are kilowatts, --unit W if": ["simulate", "small.csv"],
+    "homes has the houses 1, 2; choose one, such as homes:1": ["data", "compare", "homes"],
+    "synthetic is one household without a number; leave :3 out": ["data", "compare", "synthetic:3"],
+    "--unit is for a table of your own": ["data", "compare", "synthetic", "--unit", "kW"],
     "this battery can do nothing: its power is 0 W": ["simulate", "--power-kw", "0"],
     "there is no defence 'magic'; known are none, random, flat": ["simulate", "--defence", "magic"],
     "whole days run from 2024-04-15 to": ["simulate", "--start", "2024-04-14"],
@@ -195,13 +285,19 @@ REFUSED = {
 def test_what_a_user_can_mend_is_said_in_one_line_with_status_2(meterveil, tmp_path, words, command):
     (tmp_path / "broken.json").write_text("{")
     (tmp_path / "taken").mkdir()
+    own_table(tmp_path / "own.csv", days=1)
+    (tmp_path / "small.csv").write_text("time,power\n2024-01-01 00:00,1\n2024-01-01 00:01,2\n")
+    for house in (1, 2):
+        (tmp_path / "homes" / f"house_{house}").mkdir(parents=True)
+        (tmp_path / "homes" / f"house_{house}" / "labels.dat").write_text("1 aggregate\n2 kettle\n")
     (tmp_path / "taken" / "day.html").write_text("my holiday")
+    files = set(tmp_path.rglob("*"))
     result = meterveil(*command)
     assert result.exit_code == 2, result.output
     assert words in result.stderr
     assert result.stderr.count("\n") == 1
     assert (tmp_path / "taken" / "day.html").read_text() == "my holiday"
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["broken.json", "taken"]
+    assert set(tmp_path.rglob("*")) == files
 
 
 @pytest.mark.parametrize("words", [["--seed", "x"], ["--seed", "-1"], ["--days", "many"], ["--nonsense"]])
@@ -225,7 +321,7 @@ def test_a_real_process_prints_no_traceback_and_exits_with_2(tmp_path):
     command = [*COMMAND, "simulate", "--capacity-kwh", "0"]
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
     assert done.returncode == 2
-    assert done.stderr == "battery capacity_kwh is 0.0; allowed is 0.001 to 1,000,000 kWh\n"
+    assert done.stderr == "--capacity-kwh is 0; allowed is 0.001 to 1,000,000 kWh\n"
 
 
 @pytest.mark.parametrize(
@@ -237,7 +333,8 @@ def test_output_that_cannot_be_printed_ends_in_one_line(tmp_path, words):
             [*COMMAND, *words], stdout=full, stderr=subprocess.PIPE, text=True, cwd=tmp_path, check=False
         )
     assert done.returncode == 1
-    assert done.stderr == "cannot print: No space left on device\n"
+    assert "Traceback" not in done.stderr
+    assert done.stderr.splitlines()[-1] == "cannot print: No space left on device"
 
 
 def test_an_interrupt_ends_a_long_run_with_130_and_a_short_line(tmp_path):

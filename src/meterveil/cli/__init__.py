@@ -13,6 +13,7 @@ from typer.core import TyperGroup
 from meterveil import __version__
 from meterveil.cli.attack import attack
 from meterveil.cli.data import app as data
+from meterveil.cli.options import spoken
 from meterveil.cli.simulate import demo, simulate
 from meterveil.errors import InputError
 
@@ -24,7 +25,7 @@ class _Verbs(TyperGroup):
         try:
             return super().invoke(ctx)
         except InputError as error:
-            _say(str(error), typer.colors.RED)
+            _say(spoken(str(error)), typer.colors.RED)
             raise typer.Exit(2) from error
         except KeyboardInterrupt as error:
             _say("stopped", typer.colors.YELLOW)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from meterveil.cli import options as opt
+from meterveil.errors import InputError
 
 if TYPE_CHECKING:
     from meterveil.data.household import Household
@@ -31,6 +32,7 @@ def show(
     appliances: opt.Appliances = None,
 ) -> None:
     """Say what is known of a household, channel by channel, and draw one of its days."""
+    from meterveil.data import outputs
     from meterveil.data.listing import houses
     from meterveil.data.load import load
     from meterveil.data.splits import check_recorded
@@ -42,28 +44,62 @@ def show(
         _list_houses(path, several)
         return
     wanted = opt.day_of(day, "--day") if day else None
-    household = load(path, house, **opt.reading(timestamp, power, unit, timezone, appliances))
+    options = opt.reading(timestamp, power, unit, timezone, appliances)
+    opt.check_applies(path, house, options)
+    outputs.folder(out, [])
+    household = load(path, house, **options)
     if wanted:
         check_recorded(household, [wanted])
+    elif household.days():
+        wanted = first_day(household)
     _describe(household)
-    page = write_household(household, wanted or first_day(household), out)
-    _show_page(page)
+    _show_page(write_household(household, wanted, out))
 
 
 @app.command()
 def compare(
     paths: Annotated[list[str], typer.Argument(metavar="PATH", help="Households; FOLDER:2 is its house 2.")],
+    *,
+    timestamp: opt.Timestamp = None,
+    power: opt.Power = None,
+    unit: opt.Unit = None,
+    timezone: opt.Timezone = None,
 ) -> None:
-    """Print statistics of households side by side, as a Markdown table."""
-    from meterveil.data.load import load
+    """Print statistics of households side by side, as a Markdown table; notes go to standard error."""
+    from meterveil.cli.tables import show_notes
+    from meterveil.data.load import find_kind
     from meterveil.data.statistics import compare as compare_households
+    from meterveil.data.statistics import left_out
 
-    typer.echo(compare_households([load(*_path_and_house(path)) for path in paths]), nl=False)
+    sources = [_path_and_house(path) for path in paths]
+    options = opt.reading(timestamp, power, unit, timezone)
+    if options and "table" not in {find_kind(path) for path, _ in sources}:
+        raise InputError(f"--{next(iter(options))} is for a table of your own, and none of these is one")
+    households = [_load(path, house, options) for path, house in sources]
+    for household in households:
+        prefix = f"{household.name}: "
+        notes = (*household.notes, *left_out(household))
+        show_notes([prefix + note.removeprefix(prefix) for note in notes], err=True)
+    typer.echo(compare_households(households), nl=False)
 
 
 def _path_and_house(text: str) -> tuple[str, int | None]:
     path, colon, house = text.rpartition(":")
-    return (path, int(house)) if colon and house.isdigit() else (text, None)
+    return (path, int(house)) if colon and house.isdecimal() else (text, None)
+
+
+def _load(path: str, house: int | None, options: dict[str, object]) -> Household:
+    from meterveil.data.listing import houses
+    from meterveil.data.load import find_kind, load
+
+    kind = find_kind(path)
+    several = houses(path) if house is None else {}
+    if len(several) > 1:
+        known = ", ".join(map(str, several))
+        raise InputError(f"{path} has the houses {known}; choose one, such as {path}:{next(iter(several))}")
+    if house is not None and kind in {"table", "synthetic"}:
+        raise InputError(f"{path} is one household without a number; leave :{house} out")
+    return load(path, house, **(options if kind == "table" else {}))
 
 
 def _list_houses(path: str, houses: dict[int, tuple[str, ...]]) -> None:
@@ -75,15 +111,18 @@ def _list_houses(path: str, houses: dict[int, tuple[str, ...]]) -> None:
 
 
 def _describe(household: Household) -> None:
-    from meterveil.cli.tables import show_line, show_table
+    from meterveil.cli.tables import show_line, show_notes, show_table
     from meterveil.data.coverage import general_notes
     from meterveil.reports import channel_rows, gap_rows
 
     first, last = household.minutes[0], household.minutes[-1]
     title = f"{household.name}: {first:%Y-%m-%d %H:%M} to {last:%Y-%m-%d %H:%M}, {household.timezone}"
     show_table(channel_rows(household), title, ["unit", "notes"])
-    for note in general_notes(household):
-        show_line(f"note: {note}")
+    show_notes(general_notes(household))
+    if not household.days():
+        show_line(
+            "warning: no day is whole, from midnight to midnight; the picture shows all there is", "yellow"
+        )
     rows = gap_rows(household)
     if len(rows) > 1:
         show_table(rows, "longest gaps", ["from"])

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
+import re
+from collections.abc import Mapping
 from datetime import date
 from pathlib import Path
 from typing import Annotated
@@ -11,6 +14,9 @@ import typer
 from meterveil.errors import InputError
 
 SYNTHETIC = "synthetic"
+
+_READING = ("house", "timestamp", "power", "unit", "timezone", "appliances")
+_ARGUMENT = re.compile(rf'(?<![\w/-])({"|".join(_READING)})="?([\w.]+)"?(?!/)')
 
 Source = Annotated[
     str,
@@ -45,6 +51,41 @@ def from_submeters(aggregate: str) -> bool:
     if aggregate not in {"mains", "submeters"}:
         raise InputError(f"--aggregate {aggregate!r} is unknown; allowed are mains and submeters")
     return aggregate == "submeters"
+
+
+def battery_value(option: str, value: float | None, field: str, scale: float = 1.0) -> float | None:
+    """Return an option in the unit of the battery's field, refused under the name that was typed."""
+    from meterveil.core.battery import Battery  # noqa: PLC0415  heavy imports wait for the verb
+
+    if value is None:
+        return None
+    try:
+        Battery(**{field: value * scale})
+    except InputError as error:
+        allowed = str(error).partition("; ")[2]
+        raise InputError(f"{option} is {value:g}; {allowed}") from error
+    return value * scale
+
+
+def check_applies(path: str, house: int | None, options: Mapping[str, object]) -> None:
+    """Refuse an option that the reader of this source does not have, in the words of the command line."""
+    from meterveil.data.load import READERS, find_kind  # noqa: PLC0415  heavy imports wait for the verb
+
+    kind = find_kind(path)
+    known = inspect.signature(READERS[kind]).parameters
+    given = [*options] if house is None else ["house", *options]
+    unknown = [name for name in given if name not in known]
+    if unknown:
+        allowed = ", ".join(f"--{name}" for name in _READING if name in known)
+        raise InputError(
+            f"--{unknown[0]} does not apply to {path} (read as {kind}); "
+            + (f"what applies is {allowed}" if allowed else "leave it out")
+        )
+
+
+def spoken(text: str) -> str:
+    """Say in the words of the command line what a reader says in those of Python: `unit="kW"`."""
+    return _ARGUMENT.sub(r"--\1 \2", text)
 
 
 def reading(

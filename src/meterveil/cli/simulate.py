@@ -73,22 +73,24 @@ def simulate(
     from meterveil.simulate import first_day, household_for
 
     defender(defence)
-    power_w = None if power_kw is None else power_kw * 1000
+    power_w = opt.battery_value("--power-kw", power_kw, "charge_w", 1000)
     chosen = settings.battery(
         battery,
-        capacity_kwh=capacity_kwh,
+        capacity_kwh=opt.battery_value("--capacity-kwh", capacity_kwh, "capacity_kwh"),
         charge_w=power_w,
         discharge_w=power_w,
-        budget_kwh=budget_kwh,
-        export_limit_w=export_limit_w,
-        import_limit_w=import_limit_w,
+        budget_kwh=opt.battery_value("--budget-kwh", budget_kwh, "budget_kwh"),
+        export_limit_w=opt.battery_value("--export-limit-w", export_limit_w, "export_limit_w"),
+        import_limit_w=opt.battery_value("--import-limit-w", import_limit_w, "import_limit_w"),
     )
     setup = Setup(settings.library(library), chosen, settings.tariff(tariff), seed)
     begin = opt.day_of(start, "--start") if start else None
     outputs.folder(out, RUN_FILES)
     options = opt.reading(timestamp, power, unit, timezone, appliances)
+    opt.check_applies(path, house, options)
     household = household_for(path, house, begin, days, opt.from_submeters(aggregate), **options)
     run = _run(household, defence, begin or first_day(household), days, setup)
+    _show_doubts(run)
     _show_days(run)
     _show_page("picture", write_run(run, out))
 
@@ -128,6 +130,14 @@ def _run(household: Household, defence: str, start: date, days: int, setup: Setu
     with Progress(console=console, transient=True, disable=days < _PROGRESS_FROM_DAYS) as progress:
         task = progress.add_task("days", total=days)
         return run_simulation(household, defence, start, days, setup, lambda: progress.advance(task))
+
+
+def _show_doubts(run: Run) -> None:
+    from meterveil.cli.tables import show_line, show_notes
+
+    show_notes(run.notes)
+    for doubt in run.doubts():
+        show_line(f"warning: {doubt}", "yellow")
 
 
 def _show_days(run: Run) -> None:

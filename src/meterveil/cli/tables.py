@@ -2,33 +2,128 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
+from textwrap import wrap
 
-from rich.box import SIMPLE_HEAD
+from rich.cells import cell_len
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
+
+from meterveil.cli.options import spoken
+
+_GAP = "  "
+_LEAST_TEXT = 24
+"""A column of sentences that is narrower than this is hard to read."""
 
 
 def show_table(rows: Sequence[Sequence[str]], title: str = "", text_columns: Sequence[str] = ()) -> None:
-    """Print rows; the first column and those named in `text_columns` are text, the others figures."""
-    table = Table(title=title or None, box=SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0))
-    table.title_justify, table.title_style = "left", "bold"
-    for number, head in enumerate(rows[0]):
-        is_text = number == 0 or head in text_columns
-        heading = head if is_text else head.replace(" ", "\n")
-        table.add_column(heading, justify="left" if is_text else "right", no_wrap=number == 0)
-    for row in rows[1:]:
-        table.add_row(*(Text(cell) for cell in row))
-    Console().print(table)
+    """Print rows; the first column and those named in `text_columns` are text, the others figures.
+
+    A figure is never cut: columns that find no room in the window go on below, beside the first one again.
+    """
+    console = Console()
+    columns = [
+        _Column(head, tuple(cells), number == 0 or head in text_columns)
+        for number, (head, *cells) in enumerate(zip(*rows, strict=True))
+    ]
+    if title:
+        show_line(title, "bold")
+    for number, block in enumerate(_blocks(columns, console.width)):
+        widths = _widths(block, console.width)
+        for heads in zip(*(_heads(column, block) for column in block), strict=True):
+            show_line(_line(heads, block, widths))
+        rule = "-" if console.options.ascii_only else "─"
+        show_line(rule * (sum(widths) + len(_GAP) * (len(widths) - 1)))
+        for cells in zip(*(column.cells for column in block), strict=True):
+            if number and not any(cells[1:]):
+                continue
+            for line in _wrapped(cells, widths):
+                show_line(_line(line, block, widths))
 
 
-def show_line(text: str) -> None:
+def show_line(text: str, style: str = "") -> None:
     """Print one line as it is, however long."""
-    Console().print(Text(text), soft_wrap=True)
+    Console().print(Text(text, style), soft_wrap=True)
+
+
+def show_notes(notes: Sequence[str], err: bool = False) -> None:
+    """Print what a reader had to assume, each note once, fainter than the result."""
+    for note in dict.fromkeys(notes):
+        Console(stderr=err).print(Text(f"note: {spoken(note)}", "dim"), soft_wrap=True)
 
 
 def show_file(what: str, path: Path) -> None:
     """Print where a file is, as an address that terminals open with a click."""
     show_line(f"{what}: {path.resolve().as_uri()}")
+
+
+@dataclass(frozen=True)
+class _Column:
+    """Hold a column; only one of text may be narrower than what it holds."""
+
+    head: str
+    cells: tuple[str, ...]
+    is_text: bool
+
+    @property
+    def heads(self) -> list[str]:
+        """Lines of the head: words of a figure's head stand on top of each other."""
+        return [self.head] if self.is_text else self.head.split(" ")
+
+    @property
+    def width(self) -> int:
+        return max(cell_len(line) for line in (*self.heads, *self.cells))
+
+    @property
+    def least(self) -> int:
+        return min(self.width, _LEAST_TEXT) if self.is_text else self.width
+
+
+def _blocks(columns: Sequence[_Column], room: int) -> Iterator[list[_Column]]:
+    """Cut columns into groups that fit beside the first column."""
+    first, *others = columns
+    block, used = [first], first.least
+    for column in others:
+        if len(block) > 1 and used + len(_GAP) + column.least > room:
+            yield block
+            block, used = [first], first.least
+        block.append(column)
+        used += len(_GAP) + column.least
+    yield block
+
+
+def _widths(block: Sequence[_Column], room: int) -> list[int]:
+    """Give each column what it needs at least, and what is left to columns of text, the first ones first."""
+    widths = [column.least for column in block]
+    spare = max(room - sum(widths) - len(_GAP) * (len(widths) - 1), 0)
+    for number, column in enumerate(block):
+        more = min(column.width - widths[number], spare)
+        widths[number] += more
+        spare -= more
+    return widths
+
+
+def _heads(column: _Column, block: Sequence[_Column]) -> list[str]:
+    """Let heads of fewer lines than the tallest one stand on the rule."""
+    lines = max(len(other.heads) for other in block)
+    return [""] * (lines - len(column.heads)) + column.heads
+
+
+def _wrapped(cells: Sequence[str], widths: Sequence[int]) -> Iterator[tuple[str, ...]]:
+    """Break cells that are wider than their column into lines."""
+    broken = [
+        [cell] if cell_len(cell) <= width else wrap(cell, width)
+        for cell, width in zip(cells, widths, strict=True)
+    ]
+    return zip_longest(*broken, fillvalue="")
+
+
+def _line(cells: Sequence[str], block: Sequence[_Column], widths: Sequence[int]) -> str:
+    padded = []
+    for cell, column, width in zip(cells, block, widths, strict=True):
+        blank = " " * (width - cell_len(cell))
+        padded.append(cell + blank if column.is_text else blank + cell)
+    return _GAP.join(padded).rstrip()
