@@ -81,6 +81,7 @@ def test_without_a_verb_the_verbs_are_listed(meterveil):
 def test_the_help_of_simulate_names_every_defence(meterveil):
     output = meterveil("simulate", "--help").output
     assert all(name in output for name in DEFENDERS)
+    assert "docs/formats.md" in output
 
 
 def test_the_demo_ends_with_a_table_and_the_address_of_a_report(meterveil, tmp_path):
@@ -298,6 +299,14 @@ def test_what_a_user_can_mend_is_said_in_one_line_with_status_2(meterveil, tmp_p
     assert result.stderr.count("\n") == 1
     assert (tmp_path / "taken" / "day.html").read_text() == "my holiday"
     assert set(tmp_path.rglob("*")) == files
+
+
+def test_a_missing_part_is_said_with_the_way_to_get_it_also_in_a_clone(meterveil, monkeypatch, tmp_path):
+    (tmp_path / "a.h5").write_bytes(b"\x89HDF\r\n\x1a\n")
+    monkeypatch.setitem(sys.modules, "h5py", None)
+    result = meterveil("data", "show", "a.h5")
+    assert result.exit_code == 2
+    assert "pip install 'meterveil[hdf5]' (in a clone: .venv/bin/pip install -e '.[hdf5]')" in result.stderr
 
 
 @pytest.mark.parametrize("words", [["--seed", "x"], ["--seed", "-1"], ["--days", "many"], ["--nonsense"]])

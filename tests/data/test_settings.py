@@ -1,6 +1,9 @@
 """Batteries, tariffs and libraries as users write them: what is accepted, and what each refusal says."""
 
 import json
+import re
+from dataclasses import fields
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -193,6 +196,34 @@ def test_a_library_that_cannot_be_written_again_is_refused(tmp_path, name, watts
     text = f'{{"format": "meterveil-signatures-1", "source": "x", "signatures": [{row}]}}'
     with pytest.raises(InputError, match=r"l\.json: .*signature"):
         settings.library(write(tmp_path / "l.json", text))
+
+
+def examples():
+    """Read the examples out of the page, by the option that takes them."""
+    page = (Path(__file__).parents[2] / "docs" / "formats.md").read_text()
+    sections = re.split(r"^## ", page, flags=re.MULTILINE)[1:]
+    return [
+        re.search(r"`--(\w+) ([\w.-]+)`.*?```\w+\n(.*?)```", text, re.DOTALL).groups() for text in sections
+    ]
+
+
+def test_the_examples_of_the_documentation_load(tmp_path):
+    read = {
+        "battery": settings.battery,
+        "tariff": lambda path: settings.tariff(str(path)),
+        "library": settings.library,
+    }
+    loaded = [read[option](write(tmp_path / name, text)) for option, name, text in examples()]
+    battery, bands, series, library = loaded
+    assert battery == Battery()
+    assert (bands.starts, bands.prices) == ((30, 330, 960, 1140), (0.09, 0.28, 0.39, 0.28))
+    assert np.diff(series.starts).tolist() == [30, 30, 30]
+    assert library.names == ("kettle", "toaster")
+
+
+def test_the_documentation_names_every_key_of_a_battery():
+    page = (Path(__file__).parents[2] / "docs" / "formats.md").read_text()
+    assert all(f"`{field.name}`" in page for field in fields(Battery))
 
 
 def test_a_tariff_of_another_kind_is_described_by_its_name():

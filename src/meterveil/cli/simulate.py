@@ -21,7 +21,8 @@ _BATTERY = "Battery"
 _PROGRESS_FROM_DAYS = 8
 
 BatteryFile = Annotated[
-    Path | None, typer.Option("--battery", help="JSON file of a battery.", rich_help_panel=_BATTERY)
+    Path | None,
+    typer.Option("--battery", help='JSON file, such as {"capacity_kwh": 5}.', rich_help_panel=_BATTERY),
 ]
 CapacityKwh = Annotated[float | None, typer.Option(help="Capacity in kWh.", rich_help_panel=_BATTERY)]
 PowerKw = Annotated[
@@ -55,7 +56,9 @@ def simulate(
     budget_kwh: BudgetKwh = None,
     export_limit_w: ExportLimitW = None,
     import_limit_w: ImportLimitW = None,
-    tariff: Annotated[str, typer.Option(help="paper, flat:0.25, or a .json or .csv file.")] = "paper",
+    tariff: Annotated[
+        str, typer.Option(help="paper, flat:0.25, a .json file of bands or a .csv file of prices.")
+    ] = "paper",
     library: Annotated[Path | None, typer.Option(help="JSON file of signatures to replay.")] = None,
     out: opt.Out = Path("out/simulate"),
     timestamp: opt.Timestamp = None,
@@ -65,7 +68,10 @@ def simulate(
     aggregate: opt.Aggregate = "mains",
     appliances: opt.Appliances = None,
 ) -> None:
-    """Run a defence on days of a household; write trace.parquet, summary.json and day.html."""
+    """Run a defence on days of a household; write trace.parquet, summary.json and day.html.
+
+    docs/formats.md shows the files of --battery, --tariff and --library.
+    """
     from meterveil.data import outputs, settings
     from meterveil.data.run import Setup
     from meterveil.defenders import defender

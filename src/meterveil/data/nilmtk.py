@@ -25,7 +25,7 @@ from meterveil.data.names import distinct
 from meterveil.data.plain_pickle import load_plain
 from meterveil.data.release import total
 from meterveil.data.stamps import check_timezone
-from meterveil.errors import InputError
+from meterveil.errors import InputError, how_to_install
 
 ROWS_PER_CHUNK = 4_000_000
 UNITS_BY_PREFERENCE: dict[str, Unit] = {"active": "W", "apparent": "VA", "": "W"}
@@ -94,7 +94,7 @@ def _opened(file: Path) -> Iterator[Any]:
         import h5py  # noqa: PLC0415  an extra: only this reader needs it
         import hdf5plugin  # noqa: F401, PLC0415  registers blosc, with which NILMTK compresses
     except ImportError:
-        raise InputError(f"{file} is HDF5, which needs the extra: pip install meterveil[hdf5]") from None
+        raise InputError(f"{file} is HDF5; get its reader with {how_to_install('hdf5')}") from None
     try:
         with h5py.File(file, "r") as store:
             yield store

@@ -12,7 +12,7 @@ import plotly.graph_objects as go
 
 from meterveil.core.arrays import FloatArray
 from meterveil.data.outputs import write_text, write_whole
-from meterveil.errors import InputError
+from meterveil.errors import InputError, how_to_install
 from meterveil.plots.page import Section, page
 
 LOAD, METER, SOC, BUDGET, GAP = "#9aa0a6", "#0072B2", "#009E73", "#D55E00", "#F0E442"
@@ -116,7 +116,7 @@ def check_picture(path: Path) -> Path:
     if kind not in (".html", ".png", ".svg"):
         raise InputError(f"a picture cannot be saved as {path.name}; use a name in .html, .png or .svg")
     if kind != ".html" and find_spec("kaleido") is None:
-        raise InputError(f"saving {kind} needs kaleido; install it with: pip install 'meterveil[pictures]'")
+        raise InputError(f"saving {kind} needs kaleido; get it with {how_to_install('pictures')}")
     return path
 
 
