@@ -309,7 +309,9 @@ def test_a_missing_part_is_said_with_the_way_to_get_it_also_in_a_clone(meterveil
     assert "pip install 'meterveil[hdf5]' (in a clone: .venv/bin/pip install -e '.[hdf5]')" in result.stderr
 
 
-@pytest.mark.parametrize("words", [["--seed", "x"], ["--seed", "-1"], ["--days", "many"], ["--nonsense"]])
+@pytest.mark.parametrize(
+    "words", [["--seed", "x"], ["--seed", "-1"], ["--days", "many"], ["--out", ""], ["--nonsense"]]
+)
 def test_an_option_of_the_wrong_type_is_named_with_status_2(meterveil, words):
     result = meterveil("simulate", *words)
     assert result.exit_code == 2
@@ -344,6 +346,21 @@ def test_output_that_cannot_be_printed_ends_in_one_line(tmp_path, words):
     assert done.returncode == 1
     assert "Traceback" not in done.stderr
     assert done.stderr.splitlines()[-1] == "cannot print: No space left on device"
+
+
+def test_signs_that_a_terminal_cannot_show_are_replaced(tmp_path):
+    table = own_table(tmp_path / "Küche.csv", days=1)
+    done = subprocess.run(
+        [*COMMAND, "data", "show", table, "--power", "house_w"],
+        env={**os.environ, "PYTHONIOENCODING": "ascii"},
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"^K\?che: 2024-04-15", done.stdout)
+    assert re.search(r"aggregate +95\.8% +W +\d\.\d\d kWh", done.stdout)
 
 
 def test_an_interrupt_ends_a_long_run_with_130_and_a_short_line(tmp_path):

@@ -3,6 +3,7 @@
 import os
 import sys
 from contextlib import suppress
+from io import TextIOWrapper
 
 from meterveil import __version__
 
@@ -21,6 +22,9 @@ def main() -> None:
 
 def _run() -> None:
     """Run the command, and print what is printed before saying that all went well."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):  # a sign that a terminal cannot show is no reason to stop
+            stream.reconfigure(errors="replace")
     try:
         if sys.argv[1:] == ["--version"]:  # answered before anything is loaded
             sys.stdout.write(f"meterveil {__version__}\n")

@@ -35,7 +35,18 @@ Appliances = Annotated[
 Aggregate = Annotated[
     str, typer.Option(help="mains, or submeters for the sum of those named by --appliances.")
 ]
-Out = Annotated[Path, typer.Option(help="Folder for the files that are written.")]
+
+
+def _folder(text: str | Path) -> Path:
+    """Refuse an empty name, such as that of an unset variable: a path would take it for the place at hand."""
+    if not str(text):
+        raise typer.BadParameter("an empty name is no folder; for the one at hand write .")
+    return Path(text)
+
+
+Out = Annotated[
+    Path, typer.Option(parser=_folder, metavar="<path>", help="Folder for the files that are written.")
+]
 
 
 def day_of(text: str, option: str) -> date:

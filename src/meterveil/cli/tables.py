@@ -126,4 +126,4 @@ def _line(cells: Sequence[str], block: Sequence[_Column], widths: Sequence[int])
     for cell, column, width in zip(cells, block, widths, strict=True):
         blank = " " * (width - cell_len(cell))
         padded.append(cell + blank if column.is_text else blank + cell)
-    return _GAP.join(padded).rstrip()
+    return _GAP.join(padded).replace("\u00a0", " ").rstrip()
