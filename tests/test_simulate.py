@@ -12,6 +12,7 @@ from meterveil.core.tariff import PAPER_TARIFF, flat
 from meterveil.data.household import Household
 from meterveil.data.run import Setup, figures
 from meterveil.errors import InputError
+from meterveil.reports import figure_rows
 from meterveil.simulate import demo_runs, first_day, household_for, simulate
 
 LIBRARY = Library.of([("kettle", [2000.0, 2500.0, 400.0]), ("lamp", [60.0] * 8)], source="by hand")
@@ -74,6 +75,12 @@ def test_figures_agree_with_sums_by_hand():
     assert row.soc_neutral_cost == pytest.approx(row.degradation_cost)
     assert row.rms_w == pytest.approx(np.sqrt((run.battery_w**2).mean()))
     assert run.budget_left_kwh()[-1] == pytest.approx(2.0 - moved_kwh)
+
+
+def test_a_cost_that_rounds_to_nothing_has_no_sign(run):
+    row = figures(run)._replace(energy_cost=-0.001, total_cost=-0.01)
+    (_, cells) = figure_rows({"here": row})
+    assert (cells[4], cells[6]) == ("0.00", "-0.01")
 
 
 def test_the_budget_starts_anew_every_day(run):

@@ -71,7 +71,7 @@ def test_a_battery_file_is_refused_with_the_key_and_what_is_allowed(tmp_path, co
 
 
 def test_a_battery_file_that_is_missing_or_no_text_is_named(tmp_path):
-    with pytest.raises(InputError, match=r"cannot read .*none\.json: No such file"):
+    with pytest.raises(InputError, match=r"^cannot read .*none\.json: No such file"):
         settings.battery(tmp_path / "none.json")
     (tmp_path / "b.json").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(InputError, match=r"cannot read .*b\.json"):

@@ -163,8 +163,9 @@ def _price_series(path: Path) -> PriceSeries:
 
 
 def _parse(model: type[_Model], path: Path) -> _Model:
+    text = _read(path)
     try:
-        document = json.loads(_read(path))
+        document = json.loads(text)
     except (ValueError, RecursionError) as error:  # also nested, or with a number, beyond all measure
         raise InputError(f"{path} is not JSON: {error}") from error
     if not isinstance(document, Mapping):
