@@ -17,6 +17,7 @@ from typer.testing import CliRunner
 
 from meterveil import __version__
 from meterveil.cli import app
+from meterveil.cli.options import spoken
 from meterveil.defenders import DEFENDERS
 
 COMMAND = [sys.executable, "-m", "meterveil"]
@@ -168,12 +169,10 @@ def test_compare_reads_a_table_of_ones_own_as_it_is_told(meterveil, tmp_path):
     assert re.search(r"\| peak \(W\) \| [\d,]+ \| 2,000 \|", result.stdout)
 
 
-def test_compare_says_on_standard_error_what_was_assumed_and_left_out(meterveil, tmp_path):
+def test_compare_says_on_standard_error_what_was_assumed(meterveil, tmp_path):
     minutes = pd.date_range("2024-04-15", periods=3000, freq="min")
-    pump_w = np.where(np.arange(3000) < 300, 100.0, np.nan)
-    table = pd.DataFrame({"time": minutes, "house_w": 200.0, "pump_w": pump_w})
-    table.to_parquet(tmp_path / "mine.parquet")
-    result = meterveil("data", "compare", tmp_path / "mine.parquet", "--power", "house_w")
+    pd.DataFrame({"time": minutes, "house_w": 200.0}).to_parquet(tmp_path / "mine.parquet")
+    result = meterveil("data", "compare", tmp_path / "mine.parquet")
     assert result.exit_code == 0, result.output
     assert "note: mine: stamps have no time zone: taken as UTC" in result.stderr
     assert result.stdout.startswith("| statistic | mine |")
@@ -252,6 +251,8 @@ def test_real_houses_are_shown_and_compared(meterveil, real_data):
     assert re.search(r"fridge\s+99\.\d%\s+VA", result.output)
     result = meterveil("data", "compare", "synthetic", f"{real_data / 'redd'}:2")
     assert "| synthetic | REDD house_2 |" in result.output
+    result = meterveil("data", "compare", f"{real_data / 'ukdale'}:1")
+    assert re.search(r"boiler, .*: known for less than 20% of the record, left out", result.stderr)
 
 
 REFUSED = {
@@ -326,6 +327,36 @@ def test_a_second_run_replaces_its_own_files_and_leaves_others(meterveil, tmp_pa
     assert json.loads((tmp_path / "here" / "summary.json").read_text())["defence"] == "flat"
     names = sorted(path.name for path in (tmp_path / "here").iterdir())
     assert names == ["day.html", "notes.txt", "summary.json", "trace.parquet"]
+
+
+def test_a_disk_that_runs_full_leaves_the_earlier_result_as_it_was(tmp_path):
+    command = [*COMMAND, "simulate", "--out", "here", "--defence"]
+    subprocess.run([*command, "none"], capture_output=True, cwd=tmp_path, check=True)
+    before = {path.name: path.read_bytes() for path in (tmp_path / "here").iterdir()}
+    done = subprocess.run(
+        [*command, "flat"],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        check=False,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1_000_000, 1_000_000)),
+    )
+    assert done.returncode == 2
+    assert done.stderr == "cannot write here/day.html: File too large; choose another place with --out\n"
+    assert {path.name: path.read_bytes() for path in (tmp_path / "here").iterdir()} == before
+
+
+@pytest.mark.parametrize(
+    ("python", "typed"),
+    [
+        ('name it: unit="kW" if', "name it: --unit kW if"),
+        ("name it: power=...", "name it: --power ..."),
+        ("such as house=1", "such as --house 1"),
+        ("data/house=1/a.csv is empty", "data/house=1/a.csv is empty"),
+    ],
+)
+def test_what_a_reader_says_in_python_is_said_in_options(python, typed):
+    assert spoken(python) == typed
 
 
 def test_a_real_process_prints_no_traceback_and_exits_with_2(tmp_path):
