@@ -12,6 +12,7 @@ from typer.core import TyperGroup
 
 from meterveil import __version__
 from meterveil.cli.attack import attack
+from meterveil.cli.audit import audit
 from meterveil.cli.data import app as data
 from meterveil.cli.options import spoken
 from meterveil.cli.simulate import demo, simulate
@@ -43,6 +44,7 @@ app.add_typer(data, name="data")
 app.command("simulate")(simulate)
 app.command("demo")(demo)
 app.command("attack")(attack)
+app.command("audit")(audit)
 
 
 def _say(message: str, colour: str) -> None:

@@ -1,0 +1,114 @@
+"""A record made fit to be audited: whole civil days, a known interval, and no where nothing can be read."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import date, timedelta
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from meterveil.audit.features import FloatArray
+from meterveil.data.household import Household, midnight
+from meterveil.data.load import find_kind, load
+from meterveil.errors import InputError
+
+DEFAULT_DAYS = 31
+"""Unless asked for others, the last days of a record are read."""
+LEAST_MINUTES = 360
+FULL_DAY_SHARE = 0.5
+COARSE_STEPS = (60, 30, 20, 15, 10, 5, 3, 2)
+"""Intervals, in minutes, that are recognised in readings held over them, the longest first."""
+LEAST_CHANGES = 12
+"""Fewer changes than this fall together by chance."""
+HELD_SHARE = 0.99
+"""Of the changes of coarse readings, this share falls on the same minute of their interval."""
+
+
+def load_any(path: str, house: int | None, options: dict[str, Any]) -> Household:
+    """Read a household; a table of one's own may be coarser than a minute."""
+    if find_kind(path) == "table":
+        return load(path, house, allow_coarse=True, **options)
+    return load(path, house, **options)
+
+
+def cut_out(household: Household, start: date | None, end: date | None) -> Household:
+    """Take the days from `start` up to, not including, `end`; by default the last month that is known."""
+    whole = whole_days(_known_part(household))
+    first, last = whole.minutes[0].date(), whole.minutes[-1].date() + timedelta(days=1)
+    stop = end or _end_of_full_days(whole)
+    begin = start or max(first, stop - timedelta(days=DEFAULT_DAYS))
+    if begin < first or stop > last:
+        raise InputError(
+            f"{household.name}: {begin} to {stop} is not recorded; "
+            f"it has {first} up to, not including, {last}"
+        )
+    part = whole.between(begin, stop)
+    _check_readable(part)
+    return part
+
+
+def whole_days(household: Household) -> Household:
+    """Extend a record by unknown minutes to midnights, so that it consists of civil days."""
+    zone, minutes = household.timezone, household.minutes
+    first, after = midnight(minutes[0].date(), zone), midnight(minutes[-1].date() + timedelta(days=1), zone)
+    grid = pd.date_range(first, after, freq="min", inclusive="left")
+    before = int(grid.searchsorted(minutes[0]))
+    room = (before, len(grid) - before - len(minutes))
+
+    def padded(watts: FloatArray) -> FloatArray:
+        return np.pad(watts, room, constant_values=np.nan)
+
+    appliances = {name: padded(watts) for name, watts in household.appliances_w.items()}
+    return replace(
+        household, minutes=grid, aggregate_w=padded(household.aggregate_w), appliances_w=appliances
+    )
+
+
+def interval_minutes(aggregate_w: FloatArray) -> int:
+    """Return the minutes over which readings are held: 1 for true minutes, 30 for half-hourly ones."""
+    known = ~np.isnan(aggregate_w)
+    changes = np.flatnonzero((np.diff(aggregate_w) != 0) & known[1:] & known[:-1]) + 1
+    if len(changes) < LEAST_CHANGES:
+        return 1
+    for step in COARSE_STEPS:
+        if np.bincount(changes % step).max() >= HELD_SHARE * len(changes):
+            return step
+    return 1
+
+
+def _end_of_full_days(household: Household) -> date:
+    """Leave a last day out that has hardly begun, unless it is the only one."""
+    last = household.minutes[-1].date()
+    begun = np.mean(~np.isnan(household.day(last).aggregate_w)) >= FULL_DAY_SHARE
+    alone = household.minutes[0].date() == last
+    return last + timedelta(days=1) if begun or alone else last
+
+
+def _known_part(household: Household) -> Household:
+    """Drop what lies before the first and after the last reading."""
+    known = np.flatnonzero(~np.isnan(household.aggregate_w))
+    if len(known) == 0:
+        raise InputError(f"{household.name} has no reading of the whole house; name the right column")
+    part = slice(int(known[0]), int(known[-1]) + 1)
+    appliances = {name: watts[part] for name, watts in household.appliances_w.items()}
+    return replace(
+        household,
+        minutes=household.minutes[part],
+        aggregate_w=household.aggregate_w[part],
+        appliances_w=appliances,
+    )
+
+
+def _check_readable(household: Household) -> None:
+    known = household.aggregate_w[~np.isnan(household.aggregate_w)]
+    if len(known) < LEAST_MINUTES:
+        raise InputError(
+            f"{household.name}: {len(known)} minutes are known in these days; "
+            f"an audit needs {LEAST_MINUTES} or more, better a month"
+        )
+    if known.min() == known.max():
+        raise InputError(
+            f"{household.name}: the meter reads {known[0]:g} W in every minute; name the column that changes"
+        )

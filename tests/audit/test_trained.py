@@ -1,0 +1,45 @@
+"""With sub-meters, the first days teach and the last are scored."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from meterveil.audit import trained
+from meterveil.audit.audit import audit
+from meterveil.audit.report import audit_page
+from meterveil.audit.sentences import score_rows
+
+
+@pytest.mark.parametrize("name", ["Kettle (W)", "kettle_w", "kettle", "Kettle_kW"])
+def test_a_column_is_known_by_the_appliance_in_its_name(name):
+    assert trained.kind_of(name) == "kettle"
+
+
+def test_only_sub_meters_that_are_known_and_used_are_asked_for(home):
+    never = {**home.appliances_w, "toaster": np.zeros(len(home.minutes))}
+    kept = trained.metered(dataclasses.replace(home, appliances_w=never))
+    assert "toaster" not in kept.appliances_w
+    assert "electronics" not in kept.appliances_w
+    assert "kettle" in kept.appliances_w
+    assert len(kept.appliances_w) <= trained.MOST_TARGETS
+
+
+def test_the_last_days_are_kept_apart(home):
+    training, test = trained.choose_days(home)
+    assert max(training) < min(test)
+    assert (len(training), len(test)) == (10, 3)
+
+
+def test_a_single_day_cannot_teach(home):
+    assert trained.choose_days(home.day(home.days()[0])) == ((), ())
+
+
+def test_what_was_learned_here_is_scored_beside_the_shipped_model(home, model, monkeypatch):
+    monkeypatch.setattr(trained, "ATTACKERS", ("fhmm",))
+    few = home.between(home.days()[0], home.days()[5]).select(["kettle", "fridge"])
+    found = trained.train_and_score(few, model)
+    assert found.scores["fhmm", "kettle"].use_f1 > 0.5
+    assert {name for name, _ in found.scores} == {"fhmm", "shipped"}
+    assert ["kettle", "fhmm, learned here"] in [row[:2] for row in score_rows(found)]
+    assert "Learned from this home" in audit_page(audit(few, model), model, found)
