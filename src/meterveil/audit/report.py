@@ -178,9 +178,9 @@ def _learned(found: Audit, trained: Trained) -> Section:
         for target in targets
     }
     words = (
-        f"An attacker that learned this home from {len(trained.training)} days of its sub-meters, read "
-        f"{len(trained.test)} later days; below them the last one, true uses in black. "
-        "F1 is 1 for a perfect reading and 0 for none."
+        f"Attackers that learned this home from {len(trained.training)} days of its sub-meters read "
+        f"{len(trained.test)} later days, the shipped model beside them; below, the last day with its true "
+        "uses in black. F1 is 1 for a perfect reading and 0 for none."
     )
     return Section(
         "Learned from this home", words, sentences.score_rows(trained), agreement_figure(last.minutes, panels)

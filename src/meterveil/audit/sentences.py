@@ -59,7 +59,7 @@ def day_rows(found: Audit, day: date) -> list[list[str]]:
                 _clock(stamps, use.start),
                 use.appliance.replace("_", " "),
                 f"{use.end - use.start} min",
-                f"{word_of(use.probability)} ({use.probability:.0%})",
+                f"{use.probability:.0%} {word_of(use.probability)}",
             ],
         )
         for use in found.uses_on(day)
@@ -70,7 +70,7 @@ def day_rows(found: Audit, day: date) -> list[list[str]]:
             max(part.start, low),
             [
                 _clock(stamps, max(part.start, low)),
-                f"house seems {part.state}",
+                f"seems {part.state}",
                 _hours(min(part.end, high) - max(part.start, low)),
                 "likely" if part.sure else "unsure",
             ],

@@ -119,7 +119,7 @@ def audited_day_figure(
     panels.add_traces(look.area(x, reading_w, "meter", "#5f6368"), 1, 1)
     for row, (name, likely) in enumerate(probability.items(), start=2):
         panels.add_trace(_likely(x, likely, name), row, 1)
-        panels.update_yaxes(range=[0, 105], tickvals=[0, 100], ticksuffix=" %", row=row)
+        panels.update_yaxes(range=[0, 105], tickvals=[0, 100], ticktext=["0", "100 %"], row=row)
     for state, start, end in quiet:
         panels.add_vrect(
             x0=x[start],
