@@ -1,5 +1,7 @@
 """Sleep and absence by rule, held to homes whose days are known."""
 
+import dataclasses
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -105,3 +107,15 @@ def test_sleep_of_a_known_household_is_found_also_in_half_hourly_readings(seed, 
     for part in quiet_stretches(home.minutes, coarse, by_halves):
         by_halves[part.start : part.end] = part.state == "asleep"
     assert np.mean(by_halves == asleep) > 0.9
+
+
+def test_solar_power_does_not_pass_for_a_base_load(home, model):
+    hour = home.minutes.hour.to_numpy() + home.minutes.minute.to_numpy() / 60
+    sun_w = 2500.0 * np.clip(np.sin((hour - 6) / 12 * np.pi), 0.0, None)
+    plain, sunny = (
+        audit(dataclasses.replace(home, aggregate_w=home.aggregate_w - less), model) for less in (0.0, sun_w)
+    )
+    assert 0 < sunny.base_w < plain.base_w + 50
+    night = (hour >= 22) | (hour < 6)
+    same = plain.state_minutes("asleep") == sunny.state_minutes("asleep")
+    assert np.mean(same[night]) > 0.9

@@ -68,3 +68,12 @@ def test_true_minutes_are_told_from_held_ones():
     assert interval_minutes(record("2024-01-01", 1440).aggregate_w) == 1
     pulses = np.where(np.arange(1440) % 480 < 3, 2000.0, 100.0)
     assert interval_minutes(pulses) == 1
+
+
+def test_an_interval_shows_through_rounding_and_through_stamps_within_a_minute():
+    rng = np.random.default_rng(1)
+    watts = np.repeat(rng.uniform(100, 900, 96), 15) + rng.normal(0, 1e-9, 1440)
+    assert interval_minutes(watts) == 15
+    blended = watts.copy()
+    blended[15::15] = (watts[14:-1:15] + watts[15::15]) / 2
+    assert interval_minutes(blended) == 15

@@ -67,8 +67,9 @@ def audit(household: Household, model: Model) -> Audit:
     reading = model.read(household.aggregate_w) if step <= FINE_MINUTES else None
     alone = [use for use in reading.uses if _runs_alone(use)] if reading else []
     unattended = minutes_of([(use.start, use.end) for use in alone], len(household.minutes))
-    quiet = quiet_stretches(household.minutes, household.aggregate_w, unattended)
-    return Audit(household, step, reading, tuple(quiet), base_load_w(household.aggregate_w))
+    drawn_w = np.where(household.aggregate_w < 0, np.nan, household.aggregate_w)  # export hides what is used
+    quiet = quiet_stretches(household.minutes, drawn_w, unattended)
+    return Audit(household, step, reading, tuple(quiet), base_load_w(drawn_w))
 
 
 def hour_by_weekday(minutes: pd.DatetimeIndex, values: FloatArray) -> FloatArray:

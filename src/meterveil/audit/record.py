@@ -20,6 +20,9 @@ LEAST_MINUTES = 360
 FULL_DAY_SHARE = 0.5
 COARSE_STEPS = (60, 30, 20, 15, 10, 5, 3, 2)
 """Intervals, in minutes, that are recognised in readings held over them, the longest first."""
+LEAST_CHANGE_W = 0.01
+BLENDED_FROM = 5
+"""From this interval on, a change may take two minutes: a register read within a minute blends both."""
 LEAST_CHANGES = 12
 """Fewer changes than this fall together by chance."""
 HELD_SHARE = 0.99
@@ -69,11 +72,14 @@ def whole_days(household: Household) -> Household:
 def interval_minutes(aggregate_w: FloatArray) -> int:
     """Return the minutes over which readings are held: 1 for true minutes, 30 for half-hourly ones."""
     known = ~np.isnan(aggregate_w)
-    changes = np.flatnonzero((np.diff(aggregate_w) != 0) & known[1:] & known[:-1]) + 1
+    steps_w = np.abs(np.diff(np.where(known, aggregate_w, 0.0)))
+    changes = np.flatnonzero((steps_w > LEAST_CHANGE_W) & known[1:] & known[:-1]) + 1
     if len(changes) < LEAST_CHANGES:
         return 1
     for step in COARSE_STEPS:
-        if np.bincount(changes % step).max() >= HELD_SHARE * len(changes):
+        at = np.bincount(changes % step, minlength=step)
+        together = at + np.roll(at, -1) if step >= BLENDED_FROM else at
+        if together.max() >= HELD_SHARE * len(changes):
             return step
     return 1
 
