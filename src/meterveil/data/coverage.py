@@ -86,9 +86,7 @@ def longest_gaps(household: Household, count: int = 5) -> list[Gap]:
 def little_known(household: Household) -> list[str]:
     """Name the channels known in too few of the minutes that the meter knows to speak for the record."""
     metered = float(np.mean(~np.isnan(household.aggregate_w)))
-    return [
-        channel.name for channel in channels(household) if 0 < channel.coverage < LITTLE_KNOWN * metered
-    ]
+    return [channel.name for channel in channels(household) if 0 < channel.coverage < LITTLE_KNOWN * metered]
 
 
 def silent_channels(household: Household) -> list[str]:
