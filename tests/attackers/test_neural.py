@@ -13,7 +13,7 @@ from meterveil.attackers.baselines import AlwaysOff, Mean
 from meterveil.attackers.examples import Examples, clock_of, learning_and_choosing_days, scaling_of, series_of
 from meterveil.attackers.neural import Neural
 from meterveil.attackers.protocol import AGGREGATE, Meter, meter_of
-from meterveil.attackers.supervised import Recipe, power_and_state_loss, train, validation_loss
+from meterveil.attackers.supervised import Recipe, _epoch, power_and_state_loss, train, validation_loss
 from meterveil.attackers.transformer import WindowTransformer
 from meterveil.data.household import Household
 from meterveil.errors import InputError
@@ -102,7 +102,8 @@ def test_every_part_of_a_window_can_change_what_is_said_of_its_middle(name):
 @EVERY
 def test_the_same_seed_gives_the_same_weights_to_the_last_bit(name):
     first, second, third = (
-        quickly(name).fit([home()], ["kettle"], np.random.default_rng(seed)).arrays() for seed in (1, 1, 2)
+        quickly(name).fit([home(days=3)], ["kettle"], np.random.default_rng(seed)).arrays()
+        for seed in (1, 1, 2)
     )
     assert all(np.array_equal(first[label], second[label]) for label in first)
     assert any(not np.array_equal(first[label], third[label]) for label in first)
@@ -110,7 +111,7 @@ def test_the_same_seed_gives_the_same_weights_to_the_last_bit(name):
 
 @EVERY
 def test_what_is_stored_and_restored_predicts_the_same(name):
-    fitted = quickly(name).fit([home()], ["kettle", AGGREGATE], np.random.default_rng(0))
+    fitted = quickly(name).fit([home(days=3)], ["kettle", AGGREGATE], np.random.default_rng(0))
     again = quickly(name).restored(["kettle", AGGREGATE], fitted.arrays())
     meter = meter_of(home(days=1, seed=5))
     before, after = fitted.predict(meter), again.predict(meter)
@@ -123,7 +124,7 @@ def test_what_is_stored_and_restored_predicts_the_same(name):
 
 @EVERY
 def test_a_batch_of_days_is_read_like_each_day_alone(name):
-    fitted = quickly(name).fit([home()], ["kettle"], np.random.default_rng(0))
+    fitted = quickly(name).fit([home(days=3)], ["kettle"], np.random.default_rng(0))
     singles = [meter_of(home(days=1, seed=seed)) for seed in (3, 4)]
     together = fitted.predict(Meter(*(np.concatenate(part) for part in zip(*singles, strict=True))))
     for number, meter in enumerate(singles):
@@ -134,7 +135,7 @@ def test_a_batch_of_days_is_read_like_each_day_alone(name):
 
 @EVERY
 def test_a_meter_shorter_than_a_window_or_with_gaps_is_read_throughout(name):
-    fitted = quickly(name).fit([home()], ["kettle"], np.random.default_rng(0))
+    fitted = quickly(name).fit([home(days=3)], ["kettle"], np.random.default_rng(0))
     day = meter_of(home(days=1))
     gappy = day.reading_w.copy()
     gappy[0, 300:400] = np.nan
@@ -221,6 +222,22 @@ def test_a_mixed_window_keeps_its_background_and_gets_the_donors_use():
     assert torch.equal(mixed.power, given.power)
     assert torch.equal(mixed.on, given.on)
     assert given.on.any()
+
+
+def test_the_rest_of_a_window_holds_no_target_and_no_base_load():
+    part = examples(home(), small("dae").recipe)[0]
+    rest = part.rest(part.active[:1])[0]
+    own = slice(int(part.active[0]), int(part.active[0]) + part.window)
+    kettle_free = part.seen[0, own] - part.drawn[own]
+    assert float(rest.min()) == 0.0
+    torch.testing.assert_close(rest, kettle_free - kettle_free.min())
+
+
+def test_the_aggregate_is_learned_from_real_windows_alone():
+    recipe = small("dae").recipe
+    part = examples(home(), recipe, target=AGGREGATE)[0]
+    for batch in _epoch(part, recipe, np.random.default_rng(0)):
+        torch.testing.assert_close(batch.seen[:, 0], batch.power)
 
 
 def test_a_window_is_active_where_the_target_is_on_in_a_minute_asked_for():

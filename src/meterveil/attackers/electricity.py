@@ -65,10 +65,12 @@ def electricity() -> Neural:
             window=WINDOW,
             output=WINDOW,
             stride=64,
+            mixing=0.75,
+            stacking=0.3,
             overlap=2,
             batch=4,
-            epochs=45,
+            epochs=30,
             patience=20,
-            learning_rate=1e-3,
+            learning_rate=3e-4,
         )
     )

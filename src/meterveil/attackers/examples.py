@@ -161,6 +161,12 @@ class Examples:
         asked = there[:, margin : margin + self.output]
         return Batch(seen, self.power[asked], self.on[asked], self.state_weight)
 
+    def rest(self, starts: IntArray) -> Tensor:
+        """Gather what all but the target drew above their lowest minute, (batch, window)."""
+        here = torch.from_numpy(starts)[:, None] + torch.arange(self.window)
+        rest = self.seen[0, here] - self.drawn[here]
+        return rest - rest.amin(dim=1, keepdim=True)
+
 
 def _tensor(values: FloatArray) -> Tensor:
     return torch.from_numpy(np.nan_to_num(values).astype(np.float32))

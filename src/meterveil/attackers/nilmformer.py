@@ -93,10 +93,12 @@ def nilmformer() -> Neural:
             output=WINDOW,
             clock=True,
             stride=64,
+            mixing=0.75,
+            stacking=0.3,
             overlap=2,
-            batch=8,
+            batch=4,
             epochs=30,
             patience=20,
-            learning_rate=1e-3,
+            learning_rate=5e-4,
         )
     )

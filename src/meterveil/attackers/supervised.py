@@ -46,6 +46,8 @@ class Recipe:
     """Windows of an epoch start this many minutes apart, from a random offset."""
     mixing: float = 0.5
     """Share of the training windows whose target is exchanged for that of another window."""
+    stacking: float = 0.2
+    """Share of them onto which another window's other loads are stacked: ten days hold few evenings."""
     overlap: int = 4
     """In a prediction every minute is seen by this many windows, and their answers are averaged."""
     batch: int = 64
@@ -121,13 +123,18 @@ def _epoch(learning: Examples, recipe: Recipe, rng: np.random.Generator) -> Iter
     starts = learning.starts
     chosen = rng.permutation(starts[int(rng.integers(min(recipe.stride, len(starts)))) :: recipe.stride])
     for own in np.array_split(chosen, max(round(len(chosen) / recipe.batch), 1)):
-        yield learning.mixed(own, _donors(own, learning, recipe.mixing, rng))
+        yield _augmented(own, learning, recipe, rng) if len(learning.active) else learning.batch(own)
+
+
+def _augmented(own: IntArray, learning: Examples, recipe: Recipe, rng: np.random.Generator) -> Batch:
+    batch = learning.mixed(own, _donors(own, learning, recipe.mixing, rng))
+    stacked = np.flatnonzero(rng.random(len(own)) < recipe.stacking)
+    batch.seen[stacked, 0] += learning.rest(rng.choice(learning.starts, len(stacked)))
+    return batch
 
 
 def _donors(own: IntArray, learning: Examples, mixing: float, rng: np.random.Generator) -> IntArray:
-    """Leave most windows their own target; half of the others get a use of it, half any stretch."""
-    if not len(learning.active):
-        return own
+    """Leave some windows their own target; half of the others get a use of it, half any stretch."""
     stretch, use = rng.choice(learning.starts, len(own)), rng.choice(learning.active, len(own))
     other = np.where(rng.random(len(own)) < 0.5, use, stretch)
     return np.where(rng.random(len(own)) < mixing, other, own)
