@@ -508,3 +508,19 @@ def test_a_file_that_may_not_be_read_is_named(tmp_path):
     path.chmod(0)
     with without_privileges(), pytest.raises(InputError, match="may not be read"):
         read_table(path)
+
+
+def test_an_export_of_several_sensors_is_refused_and_one_of_a_single_sensor_is_read(tmp_path):
+    path = tmp_path / "history.csv"
+    rows = [
+        f"sensor.{name},{watts},2024-05-01T00:{minute:02d}:00Z"
+        for minute in range(10)
+        for name, watts in (("house_power", 400 + minute), ("solar_power", 90))
+    ]
+    path.write_text("\n".join(["entity_id,state,last_changed", *rows]))
+    with pytest.raises(
+        InputError, match=r"entity_id are of 2 sources \(sensor.house_power, sensor.solar_power\)"
+    ):
+        read_table(path, unit="W")
+    path.write_text("\n".join(["entity_id,state,last_changed", *rows[::2]]))
+    assert read_table(path, unit="W").aggregate_w.tolist() == [400.0 + minute for minute in range(10)]

@@ -27,6 +27,10 @@ from meterveil.errors import InputError
 STAMP_NAMES = re.compile(
     r"^(date[ _-]?time|time[ _-]?stamp|stamp|time|utc|unix|epoch|ts|start|last_changed|zeit|datum|date)", re.I
 )
+SOURCE_NAMES = re.compile(
+    r"^(entity|entity_id|statistic_id|sensor|sensor_id|device|device_id|meter|meter_id|name)$", re.I
+)
+"""Columns that say, row by row, what was measured: exports of home automation list their sensors so."""
 WHOLE_HOUSE = re.compile(r"aggregate|mains?\b|mains?_|total|whole|house|grid|import|global_active", re.I)
 POWER = re.compile(r"power|consumption|load|demand|usage|energy|state|value|watt|\bk?wh?\b|_k?wh?\b", re.I)
 NOT_POWER = re.compile(
@@ -59,6 +63,7 @@ def read_table(
     table = read_columns(path, columns.names, {column: pa.string() for column in stamp_columns})
     if table.num_rows == 0:
         raise InputError(f"{path} has a header but no rows; give a file with readings")
+    _check_one_source(path, table)
     stamps = parse_stamps(f"{path}: {'+'.join(stamp_columns)}", _joined(table, stamp_columns), timezone)
     if np.isnan(stamps.seconds).all():
         raise InputError(f"{path}: {'+'.join(stamp_columns)} has no stamps; name another column")
@@ -72,6 +77,18 @@ def read_table(
     return to_household(
         name or path.stem, aggregate, submeters, stamps.timezone, units, (*stamps.notes, *notes)
     )
+
+
+def _check_one_source(path: Path, table: pa.Table) -> None:
+    """Refuse a table that lists several sensors under each other: together they are nobody's load."""
+    for name in filter(SOURCE_NAMES.match, table.column_names):
+        found = [str(value) for value in pc.unique(table[name]).to_pylist() if value is not None]
+        if len(found) > 1:
+            listed = ", ".join(found[:5]) + (", ..." if len(found) > 5 else "")
+            raise InputError(
+                f"{path}: the rows of column {name} are of {len(found)} sources ({listed}); "
+                "keep only those of the whole house's meter"
+            )
 
 
 class _Columns:
