@@ -1,14 +1,14 @@
 import json
-from datetime import date
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from meterveil.bench import cards
 from meterveil.bench.cards import Card
-from meterveil.bench.strength import Trial, longer_training, measure
+from meterveil.bench.strength import lesson, longer_training, measure, own_house
 from meterveil.data.load import load
-from meterveil.data.protocols import REDD_HOUSE2
+from meterveil.data.protocols import REDD_HOUSE2, UKDALE_HOUSE1
 from meterveil.errors import InputError
 
 
@@ -37,11 +37,20 @@ def test_reading_results_that_are_not_there_is_refused(tmp_path):
         cards.read(tmp_path, "nothing")
 
 
-def test_the_papers_day_is_scored_beside_the_papers_figures(real_data, tmp_path, monkeypatch):
-    monkeypatch.setenv("METERVEIL_CACHE", str(tmp_path))
-    household = load(real_data / "redd", 2)
-    trial = Trial(REDD_HOUSE2, REDD_HOUSE2.training, REDD_HOUSE2.test[:1], ("fridge", "microwave"))
-    found = {(card.row, card.column): card for card in measure(trial, household, ["co", "off"], workers=1)}
+@pytest.fixture(scope="module")
+def redd_house2(real_data):
+    return load(real_data / "redd", 2)
+
+
+@pytest.fixture(scope="module")
+def ukdale_house1(real_data):
+    return load(real_data / "ukdale", 1)
+
+
+def test_the_papers_day_is_scored_beside_the_papers_figures(redd_house2):
+    trial = own_house(REDD_HOUSE2, REDD_HOUSE2.training, REDD_HOUSE2.test[:1], ("fridge", "microwave"))
+    made = measure(trial, {("redd", 2): redd_house2}, ["co", "off"], workers=1)
+    found = {(card.row, card.column): card for card in made}
     fridge = found["co fridge", "rmse"]
     assert (fridge.reported, fridge.n_days, fridge.settings["training_days"]) == (77.27, 1, 10)
     assert fridge.measured < found["off fridge", "rmse"].measured
@@ -49,23 +58,46 @@ def test_the_papers_day_is_scored_beside_the_papers_figures(real_data, tmp_path,
     assert found["co aggregate", "rmse"].reported == 69.69
 
 
-def test_longer_training_never_takes_a_test_day(real_data):
-    household = load(real_data / "redd", 2)
-    days = longer_training(REDD_HOUSE2, household, 40)
-    assert days[:10] == REDD_HOUSE2.training
-    assert not set(days) & set(REDD_HOUSE2.test)
-    assert len(days) < 40  # the record ends on 1 May
-    assert all(isinstance(day, date) for day in days)
+def test_a_card_measured_again_replaces_the_recorded_one(redd_house2):
+    recorded = Path(__file__).parents[2] / "results/strength_10_training_paper_day/redd/off-fridge.json"
+    trial = own_house(REDD_HOUSE2, REDD_HOUSE2.training, REDD_HOUSE2.test[:1], ("fridge",))
+    made = measure(trial, {("redd", 2): redd_house2}, ["off"], workers=1)
+    keys = {card.key: card.measured for card in made if card.row == "off fridge"}
+    for old in json.loads(recorded.read_text()):
+        assert keys[old["key"]] == pytest.approx(old["measured"], rel=1e-4)
 
 
-def test_several_days_give_a_mean_and_its_spread(real_data, tmp_path, monkeypatch):
-    monkeypatch.setenv("METERVEIL_CACHE", str(tmp_path))
-    household = load(real_data / "redd", 2)
-    trial = Trial(REDD_HOUSE2, REDD_HOUSE2.training, REDD_HOUSE2.test, ("fridge",))
-    [card] = [
-        c for c in measure(trial, household, ["off"], workers=1) if c.column == "mae" and "fridge" in c.row
-    ]
-    truth = [np.nanmean(household.day(day).appliances_w["fridge"]) for day in REDD_HOUSE2.test]
+def test_a_day_cannot_be_learned_from_and_read():
+    with pytest.raises(InputError, match="2011-04-19 would be learned from and read"):
+        own_house(REDD_HOUSE2, REDD_HOUSE2.training, REDD_HOUSE2.training[:1], ("fridge",))
+
+
+def test_forty_days_of_ukdale_leave_the_test_day_and_the_papers_other_days_alone(ukdale_house1):
+    days = longer_training(UKDALE_HOUSE1, ukdale_house1, 40)
+    assert days[:10] == UKDALE_HOUSE1.training
+    assert len(set(days)) == 40
+    assert not {str(day) for day in days} & {"2013-03-18", "2013-01-18", "2013-03-30", "2013-07-15"}
+
+
+def test_a_house_with_too_few_days_says_how_many_it_has(redd_house2):
+    with pytest.raises(InputError, match="has 10 days to learn from, 40 are asked for; give at most 10"):
+        longer_training(REDD_HOUSE2, redd_house2, 40)
+
+
+def test_a_lesson_knows_the_days_that_teach_and_no_other(redd_house2):
+    first, _, third = days = REDD_HOUSE2.training[:3]
+    taught = lesson(redd_house2, (first, third))
+    assert taught.days() == list(days)
+    assert np.isnan(taught.day(days[1]).aggregate_w).all()
+    assert np.isnan(taught.day(days[1]).appliances_w["fridge"]).all()
+    np.testing.assert_array_equal(taught.day(third).aggregate_w, redd_house2.day(third).aggregate_w)
+
+
+def test_several_days_give_a_mean_and_its_spread(redd_house2):
+    trial = own_house(REDD_HOUSE2, REDD_HOUSE2.training, REDD_HOUSE2.test, ("fridge",))
+    made = measure(trial, {("redd", 2): redd_house2}, ["off"], workers=1)
+    [card] = [card for card in made if card.column == "mae" and "fridge" in card.row]
+    truth = [np.nanmean(redd_house2.day(day).appliances_w["fridge"]) for day in REDD_HOUSE2.test]
     assert card.measured == pytest.approx(np.mean(truth), rel=1e-3)
     assert card.spread == pytest.approx(np.std(truth, ddof=1), rel=1e-2)
     assert card.reported is None

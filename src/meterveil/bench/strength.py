@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 
 from meterveil.attackers.fitting import Job, fit
 from meterveil.attackers.protocol import AGGREGATE, Attacker, Prediction, meter_of, truth_w
@@ -17,62 +18,171 @@ from meterveil.bench.events import event_detection
 from meterveil.bench.metrics import FloatArray, mae, power_detection, probability_detection, rmse, sae, seen
 from meterveil.bench.reported import cases
 from meterveil.data.household import Household
-from meterveil.data.protocols import Protocol, on_threshold_w
-from meterveil.data.splits import check_recorded, consecutive_pieces
+from meterveil.data.protocols import (
+    REDD_EVALUATION_DAYS,
+    UKDALE_EVALUATION_DAYS,
+    Dataset,
+    Protocol,
+    on_threshold_w,
+)
+from meterveil.data.splits import Days, check_recorded
+from meterveil.errors import InputError
 
 DEFAULT_ATTACKERS = (*PAPER_SIX, "nilmformer", *FLOORS)
+
+Houses = Mapping[tuple[Dataset, int], Household]
+"""Data set and number of a house -> its record."""
+
+Scores = dict[tuple[str, str], FloatArray]
+"""Target and metric -> (day,); NaN where a score is undefined."""
+
+
+@dataclass(frozen=True)
+class HouseDays:
+    """Name days of one house."""
+
+    dataset: Dataset
+    house: int
+    days: Days
+
+    @property
+    def key(self) -> tuple[Dataset, int]:
+        """Name the house."""
+        return self.dataset, self.house
 
 
 @dataclass(frozen=True)
 class Trial:
-    """Say what is learned from and what is read."""
+    """Say what is learned from, what is read, and what a card must say of it."""
 
-    protocol: Protocol
-    training: tuple[date, ...]
-    test: tuple[date, ...]
+    table: str
+    training: tuple[HouseDays, ...]
+    test: HouseDays
     targets: tuple[str, ...]
+    settings: Mapping[str, Any]
+    reported: Mapping[tuple[str, str, str], float] = field(default_factory=dict)
+    """(attacker, target, metric) -> the paper's figure, where it speaks of this very trial."""
     seed: int = 0
 
-    def settings(self) -> dict[str, Any]:
-        """Return what a card must say of it."""
-        return {
-            "house": self.protocol.house,
-            "training_days": len(self.training),
-            "training": [str(self.training[0]), str(self.training[-1])],
-            "test": [str(self.test[0]), str(self.test[-1])],
-            "aggregate": self.protocol.aggregate,
-        }
+    def __post_init__(self) -> None:
+        taught = {day for part in self.training if part.key == self.test.key for day in part.days}
+        shared = sorted(taught & set(self.test.days))
+        if shared:
+            raise InputError(f"{shared[0]} would be learned from and read; give each day to one part only")
+        if not self.test.days:
+            raise InputError(
+                f"no day of {self.test.dataset} house {self.test.house} is left to read; learn from fewer"
+            )
+
+
+class Readings(NamedTuple):
+    """Everything that was said of the test days, and the truth."""
+
+    trial: Trial
+    days: tuple[Household, ...]
+    said: Mapping[str, tuple[Prediction, ...]]
+    """Attacker -> a prediction for each day."""
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """Name the appliances, and the household's load."""
+        return (*self.trial.targets, AGGREGATE)
+
+
+def own_house(
+    protocol: Protocol, training: Days, test: Days, targets: tuple[str, ...], seed: int = 0
+) -> Trial:
+    """Learn a house from some of its days and read others, as the paper does."""
+    dataset, house = protocol.dataset, protocol.house
+    is_papers_day = test == protocol.test[:1]
+    days = "paper_day" if is_papers_day else f"{len(test)}_days"
+    settings = {
+        "house": house,
+        "training_days": len(training),
+        "training": [str(training[0]), str(training[-1])],
+        "test": [str(test[0]), str(test[-1])] if test else [],
+        "aggregate": protocol.aggregate,
+    }
+    return Trial(
+        table=f"strength_{len(training)}_training_{days}",
+        training=(HouseDays(dataset, house, training),),
+        test=HouseDays(dataset, house, test),
+        targets=targets,
+        settings=settings,
+        reported=papers_raw(dataset) if is_papers_day and training == protocol.training else {},
+        seed=seed,
+    )
+
+
+def papers_raw(dataset: str) -> dict[tuple[str, str, str], float]:
+    """Look the paper's raw columns up; they speak of its own day only."""
+    printed = cases(dataset).dropna(subset="raw")
+    keys = zip(printed["attacker"], printed["target"], printed["metric"], strict=True)
+    return dict(zip(keys, printed["raw"].astype(float), strict=True))
 
 
 def measure(
     trial: Trial,
-    household: Household,
+    houses: Houses,
     attackers: Sequence[str] = DEFAULT_ATTACKERS,
     workers: int = 2,
     on_done: Callable[[Job], None] | None = None,
 ) -> list[Card]:
     """Fit the attackers on the training days and score them on the test days."""
-    check_recorded(household, (*trial.training, *trial.test))
-    home = household.select(trial.targets)
-    learning = consecutive_pieces(home, trial.training)
-    targets = (*trial.targets, AGGREGATE)
-    fitted = fit(attackers, learning, targets, trial.seed, workers, on_done)
-    reported = _reported(trial)
-    days = [home.day(day) for day in trial.test]
-    cards = []
-    for name, one in fitted.items():
-        scores = score(one, days, targets)
-        cards += _cards(trial, name, scores, reported)
-    return cards
+    return cards_of(read(trial, houses, attackers, workers, on_done))
 
 
-def score(
-    attacker: Attacker, days: Sequence[Household], targets: Sequence[str]
-) -> dict[tuple[str, str], FloatArray]:
-    """Score every day by itself: (target, metric) -> (day,); NaN where a score is undefined."""
-    read = [attacker.predict(meter_of(day)) for day in days]
+def read(
+    trial: Trial,
+    houses: Houses,
+    attackers: Sequence[str] = DEFAULT_ATTACKERS,
+    workers: int = 2,
+    on_done: Callable[[Job], None] | None = None,
+) -> Readings:
+    """Fit the attackers on the training days and let them read the test days."""
+    taught = [lesson(houses[part.key].select(trial.targets), part.days) for part in trial.training]
+    home = houses[trial.test.key].select(trial.targets)
+    check_recorded(home, trial.test.days)
+    fitted = fit(attackers, taught, (*trial.targets, AGGREGATE), trial.seed, workers, on_done)
+    days = tuple(home.day(day) for day in trial.test.days)
+    said = {name: tuple(one.predict(meter_of(day)) for day in days) for name, one in fitted.items()}
+    return Readings(trial, days, said)
+
+
+def lesson(household: Household, days: Days) -> Household:
+    """Cut out what an attacker learns from: a household in which every other day is unknown.
+
+    One household for each house, since the last fifth of its days decides when to stop; no window reaches
+    across an unknown day.
+    """
+    check_recorded(household, days)
+    part = household.between(min(days), max(days) + timedelta(days=1))
+    hidden = ~part.minutes.tz_localize(None).normalize().isin(pd.to_datetime(list(days)))
+    return replace(
+        part,
+        aggregate_w=np.where(hidden, np.nan, part.aggregate_w),
+        appliances_w={name: np.where(hidden, np.nan, watts) for name, watts in part.appliances_w.items()},
+    )
+
+
+def cards_of(readings: Readings) -> list[Card]:
+    """Score everything that was said: a card for each attacker, target and metric."""
+    return [
+        _card(readings.trial, name, target, metric, values)
+        for name, said in readings.said.items()
+        for (target, metric), values in score_said(said, readings.days, readings.targets).items()
+    ]
+
+
+def score(attacker: Attacker, days: Sequence[Household], targets: Sequence[str]) -> Scores:
+    """Let an attacker read days and score every day by itself."""
+    return score_said([attacker.predict(meter_of(day)) for day in days], days, targets)
+
+
+def score_said(said: Sequence[Prediction], days: Sequence[Household], targets: Sequence[str]) -> Scores:
+    """Score what was said of every day by itself."""
     found: dict[tuple[str, str], list[float]] = {}
-    for day, prediction in zip(days, read, strict=True):
+    for day, prediction in zip(days, said, strict=True):
         for target in targets:
             if target in prediction.watts:
                 for metric, value in _day_scores(day, prediction, target).items():
@@ -94,55 +204,41 @@ def _day_scores(day: Household, prediction: Prediction, target: str) -> dict[str
     return {metric: float(value) for metric, value in scores.items()}
 
 
-def _cards(
-    trial: Trial,
-    name: str,
-    scores: Mapping[tuple[str, str], FloatArray],
-    reported: Mapping[tuple[str, str, str], float],
-) -> list[Card]:
-    cards = []
-    for (target, metric), values in scores.items():
-        known = values[~np.isnan(values)]
-        several = len(known) > 1
-        cards.append(
-            Card(
-                table=_table(trial),
-                row=f"{name} {target}",
-                column=metric,
-                dataset=trial.protocol.dataset,
-                measured=float(known.mean()) if len(known) else None,
-                reported=reported.get((name, target, metric)),
-                spread=float(known.std(ddof=1)) if several else None,
-                seeds=(trial.seed,),
-                n_days=len(known),
-                settings=trial.settings(),
-                note="" if len(known) else "undefined: the appliance stood still",
-            )
+def _card(trial: Trial, name: str, target: str, metric: str, values: FloatArray) -> Card:
+    known = values[~np.isnan(values)]
+    return Card(
+        table=trial.table,
+        row=f"{name} {target}",
+        column=metric,
+        dataset=trial.test.dataset,
+        measured=float(known.mean()) if len(known) else None,
+        reported=trial.reported.get((name, target, metric)),
+        spread=float(known.std(ddof=1)) if len(known) > 1 else None,
+        seeds=(trial.seed,),
+        n_days=len(known),
+        settings=dict(trial.settings),
+        note="" if len(known) else "undefined: the appliance stood still",
+    )
+
+
+def longer_training(protocol: Protocol, household: Household, days: int) -> Days:
+    """Take the protocol's training days and go on behind them until there are as many as asked for.
+
+    Neither its test days nor the days of the paper's other tables are taken.
+    """
+    kept_back = {*protocol.test, *evaluation_days(protocol.dataset, protocol.house)}
+    recorded = [day for day in household.days() if day > protocol.training[-1] and day not in kept_back]
+    known = [day for day in recorded if not np.isnan(household.day(day).aggregate_w).all()]
+    found = (*protocol.training, *known)
+    if days > len(found):
+        raise InputError(
+            f"{household.name} has {len(found)} days to learn from, {days} are asked for; "
+            f"give at most {len(found)}"
         )
-    return cards
+    return found[:days]
 
 
-def _table(trial: Trial) -> str:
-    days = "paper_day" if trial.test == trial.protocol.test[:1] else f"{len(trial.test)}_days"
-    return f"strength_{len(trial.training)}_training_{days}"
-
-
-def _reported(trial: Trial) -> dict[tuple[str, str, str], float]:
-    """Look the paper's raw columns up; they speak of its own day only."""
-    if trial.test != trial.protocol.test[:1] or trial.training != trial.protocol.training:
-        return {}
-    printed = cases(trial.protocol.dataset).dropna(subset="raw")
-    keys = zip(printed["attacker"], printed["target"], printed["metric"], strict=True)
-    return dict(zip(keys, printed["raw"].astype(float), strict=True))
-
-
-def longer_training(protocol: Protocol, household: Household, days: int) -> tuple[date, ...]:
-    """Go on behind the protocol's training days until there are as many as asked for."""
-    recorded = set(household.days())
-    found = list(protocol.training)
-    day = found[-1]
-    while len(found) < days and day < max(recorded):
-        day += timedelta(days=1)
-        if day in recorded and day not in protocol.test:
-            found.append(day)
-    return tuple(found)
+def evaluation_days(dataset: str, house: int) -> set[date]:
+    """Name the days of a house that the paper's tables evaluate: nothing may learn from them."""
+    rows = (*UKDALE_EVALUATION_DAYS, *REDD_EVALUATION_DAYS)
+    return {row.day for row in rows if (row.dataset, row.house) == (dataset, house)}

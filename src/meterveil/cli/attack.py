@@ -1,6 +1,6 @@
 """`meterveil attack`: fit the attackers on a data set's training days and record what they read."""
 
-# ruff: noqa: PLC0415  heavy imports wait for the verb
+# ruff: noqa: PLC0415, PLR0913  heavy imports wait for the verb; a verb has as many arguments as it has options
 
 from __future__ import annotations
 
@@ -17,54 +17,88 @@ from meterveil.errors import InputError
 if TYPE_CHECKING:
     from meterveil.attackers.fitting import Job
     from meterveil.bench.cards import Card
-    from meterveil.bench.strength import Trial
-    from meterveil.data.household import Household
+    from meterveil.bench.strength import Houses, Trial
 
 
 def attack(
     protocol: Annotated[str, typer.Argument(help="Days and appliances of the paper: redd or ukdale.")],
     *,
     data: Annotated[
-        Path | None, typer.Option(help="Folder with ukdale and redd; default: $METERVEIL_DATA.")
+        Path | None, typer.Option(help="Folder with ukdale, redd and refit; default: $METERVEIL_DATA.")
     ] = None,
     attackers: Annotated[str, typer.Option(help="Names separated by commas; default: all.")] = "",
+    cross: Annotated[bool, typer.Option(help="Learn from other houses than the one that is read.")] = False,
     training_days: Annotated[int, typer.Option(min=2, help="More than the protocol's ten go on.")] = 10,
     held_out: Annotated[bool, typer.Option(help="Score all held-out days, not the paper's one.")] = False,
+    reserve_days: Annotated[
+        int, typer.Option(help="With --held-out: read no day that this many training days would take.")
+    ] = 0,
     seed: Annotated[int, typer.Option(min=0, help="Seed of all chance.")] = 0,
     workers: Annotated[int, typer.Option(min=1, help="Processes, of one thread each.")] = 2,
     results: Annotated[Path, typer.Option(help="Folder for the result cards.")] = Path("results"),
 ) -> None:
     """Fit the attackers, score what they read out of the bare meter, and write result cards."""
     from meterveil.bench import cards
-    from meterveil.bench.strength import DEFAULT_ATTACKERS, measure
+    from meterveil.bench.strength import DEFAULT_ATTACKERS, cards_of, read
 
     names = tuple(name.strip() for name in attackers.split(",") if name.strip()) or DEFAULT_ATTACKERS
-    trial, household = _trial(protocol, data, training_days, held_out, seed)
-    with _progress(names, trial) as on_done:
-        measured = measure(trial, household, names, workers, on_done)
-    _show(measured)
-    cards.write(results, measured)
+    folder = _data_folder(data)
+    if cross:
+        _refuse_with_cross({"--training-days": training_days != 10, "--held-out": held_out})
+        trials = _crossings(protocol, seed)
+    else:
+        trials = [_own_house(folder, protocol, training_days, held_out, reserve_days, seed)]
+    for trial in trials:
+        with _progress(names, trial) as on_done:
+            readings = read(trial, _houses(folder, trial), names, workers, on_done)
+        measured = cards_of(readings)
+        _show(trial, measured)
+        cards.write(results, measured)
 
 
-def _trial(
-    name: str, data: Path | None, training_days: int, held_out: bool, seed: int
-) -> tuple[Trial, Household]:
-    from meterveil.bench.strength import Trial, longer_training
-    from meterveil.data.load import load
-    from meterveil.data.protocols import protocol
-
+def _data_folder(data: Path | None) -> Path:
     folder = data or Path(os.environ.get("METERVEIL_DATA") or "")
     if not str(folder) or not folder.is_dir():
         raise InputError(f"{str(folder)!r} is no folder of data sets; pass --data or set METERVEIL_DATA")
+    return folder
+
+
+def _refuse_with_cross(given: dict[str, bool]) -> None:
+    for option, is_given in given.items():
+        if is_given:
+            raise InputError(f"{option} does not apply to --cross: a crossing has its own days; leave it out")
+
+
+def _crossings(name: str, seed: int) -> list[Trial]:
+    from meterveil.bench.crossing import crossings
+
+    return [crossing.trial(seed) for crossing in crossings(name)]
+
+
+def _own_house(
+    folder: Path, name: str, training_days: int, held_out: bool, reserve_days: int, seed: int
+) -> Trial:
+    from meterveil.bench.strength import longer_training, own_house
+    from meterveil.data.load import load
+    from meterveil.data.protocols import protocol
+
     chosen = protocol(name)
     household = load(folder / chosen.dataset, chosen.house)
     training = longer_training(chosen, household, training_days)
-    if held_out:
-        kept = tuple(target for target in chosen.many_day_targets if target in household.appliances_w)
-        test = tuple(day for day in chosen.held_out(household, min_days=1) if day not in training)
-        return Trial(chosen, training, test, kept, seed), household
-    day = chosen.test[0]
-    return Trial(chosen, training, (day,), chosen.present_targets(household, day), seed), household
+    if not held_out:
+        day = chosen.test[0]
+        return own_house(chosen, training, (day,), chosen.present_targets(household, day), seed)
+    kept = tuple(target for target in chosen.many_day_targets if target in household.appliances_w)
+    taken = longer_training(chosen, household, max(training_days, reserve_days))
+    test = tuple(day for day in chosen.held_out(household, min_days=1) if day not in taken)
+    return own_house(chosen, training, test, kept, seed)
+
+
+def _houses(folder: Path, trial: Trial) -> Houses:
+    from meterveil.data.load import load
+
+    keys = dict.fromkeys(part.key for part in (*trial.training, trial.test))
+    return {key: load(folder / key[0], key[1]) for key in keys}
 
 
 @contextmanager
@@ -82,7 +116,7 @@ def _progress(names: Sequence[str], trial: Trial) -> Iterator[Callable[[Job], No
         yield on_done
 
 
-def _show(measured: Sequence[Card]) -> None:
+def _show(trial: Trial, measured: Sequence[Card]) -> None:
     """Print a row for each attacker and target: ours, and the paper's beside it."""
     from meterveil.cli.tables import show_table
 
@@ -92,7 +126,8 @@ def _show(measured: Sequence[Card]) -> None:
     for row in dict.fromkeys(card.row for card in measured):
         cells = [found.get((row, column)) for column in columns]
         rows.append([row, *(part for card in cells for part in _cell(card))])
-    show_table([[cell for n, cell in enumerate(row) if n not in {6, 8}] for row in rows])
+    told = [column for column in zip(*rows, strict=True) if any(column[1:])]
+    show_table([list(row) for row in zip(*told, strict=True)], trial.table)
 
 
 def _cell(card: Card | None) -> tuple[str, str]:
