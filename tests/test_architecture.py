@@ -12,6 +12,7 @@ LAYERS = ["core", "data", "attackers", "defenders"]
 MAY_IMPORT = {
     **{layer: set(LAYERS[: number + 1]) for number, layer in enumerate(LAYERS)},
     "adapters": {"core", "adapters"},
+    "defenders": {*LAYERS, "adapters"},
     "audit": {*LAYERS, "audit", "bench", "plots"},
     "bench": {*LAYERS, "bench", "plots", "adapters"},
     "live": {*LAYERS, "live", "plots"},
