@@ -15,6 +15,7 @@ from meterveil.cli.attack import attack
 from meterveil.cli.audit import audit
 from meterveil.cli.data import app as data
 from meterveil.cli.options import spoken
+from meterveil.cli.signatures import app as signatures
 from meterveil.cli.simulate import demo, simulate
 from meterveil.errors import InputError
 
@@ -41,6 +42,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.add_typer(data, name="data")
+app.add_typer(signatures, name="signatures")
 app.command("simulate")(simulate)
 app.command("demo")(demo)
 app.command("attack")(attack)

@@ -72,7 +72,7 @@ def simulate(
 
     docs/formats.md shows the files of --battery, --tariff and --library.
     """
-    from meterveil.data import outputs, settings
+    from meterveil.data import outputs, settings, signatures_file
     from meterveil.data.run import Setup
     from meterveil.defenders import defender
     from meterveil.reports import RUN_FILES, write_run
@@ -89,7 +89,7 @@ def simulate(
         export_limit_w=opt.battery_value("--export-limit-w", export_limit_w, "export_limit_w"),
         import_limit_w=opt.battery_value("--import-limit-w", import_limit_w, "import_limit_w"),
     )
-    setup = Setup(settings.library(library), chosen, settings.tariff(tariff), seed)
+    setup = Setup(signatures_file.library(library), chosen, settings.tariff(tariff), seed)
     begin = opt.day_of(start, "--start") if start else None
     outputs.folder(out, RUN_FILES)
     options = opt.reading(timestamp, power, unit, timezone, appliances)

@@ -3,30 +3,38 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
+from meterveil.core.arrays import FloatArray
 from meterveil.core.decoys import Library
 from meterveil.plots import look
 
 _COLUMNS = 2
-_ROW_PX = 150
+_ROW_PX = 165
+_GAP_PX = 60
+"""Room between rows of panels, for headings of two lines."""
+_WIDTH_MIN = 35
+"""The paper pads every signature to this length, so that short ones look short."""
 
 
-def library_figure(library: Library) -> go.Figure:
-    """Draw every signature on axes of the same scale, coloured by appliance."""
+def library_figure(library: Library, origins: Sequence[str] = ()) -> go.Figure:
+    """Draw every signature on axes of the same scale, coloured by appliance.
+
+    `origins` says of each signature where it was recorded, in a word or two.
+    """
     signatures = library.signatures()
     rows = math.ceil(len(signatures) / _COLUMNS)
-    titles = [f"<b>{look.readable(name)}</b>" for name, _ in signatures]
     panels = make_subplots(
         rows,
         _COLUMNS,
         shared_xaxes="all",
         shared_yaxes="all",
-        subplot_titles=titles,
-        vertical_spacing=0.36 / rows,
+        subplot_titles=_headings(signatures, origins),
+        vertical_spacing=_GAP_PX / (_ROW_PX * rows),
         horizontal_spacing=0.06,
     )
     colours = look.colours_of(list(dict.fromkeys(library.names)))
@@ -38,8 +46,19 @@ def library_figure(library: Library) -> go.Figure:
             hovertemplate="minute %{x:.0f}: %{y:,.0f} W<extra></extra>",
         )
         panels.add_trace(bars, number // _COLUMNS + 1, number % _COLUMNS + 1)
-    panels.update_yaxes(**look.WATTS)
-    panels.update_annotations(font_size=13)
+    panels.update_yaxes(**look.WATTS, range=[0, 1.05 * float(library.watts.max())])
+    panels.update_annotations(font_size=12)
     panels.update_xaxes(title_text="minutes", row=rows)
+    panels.update_xaxes(range=[0, max(_WIDTH_MIN, int(library.lengths.max()))])
     figure = look.figure_of(panels, f"Signature library ({library.source})", 100 + _ROW_PX * rows)
-    return figure.update_layout(showlegend=False, hovermode="closest")
+    return figure.update_layout(showlegend=False, hovermode="closest", margin_t=90)
+
+
+def _headings(signatures: Sequence[tuple[str, FloatArray]], origins: Sequence[str]) -> list[str]:
+    """Say what a panel shows, in two lines that fit half a phone."""
+    heads = []
+    for number, (name, watts) in enumerate(signatures):
+        origin = f", {origins[number]}" if number < len(origins) and origins[number] else ""
+        extent = f"{len(watts)} min, median {np.median(watts):,.0f} W"
+        heads.append(f"<b>{look.readable(name)}</b>{origin}<br>{extent}")
+    return heads

@@ -1,0 +1,106 @@
+"""`meterveil signatures`: build the library that the battery replays, and look at one."""
+
+# ruff: noqa: PLC0415  heavy imports wait for the verb
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from meterveil.errors import InputError
+
+if TYPE_CHECKING:
+    from meterveil.data.signatures import Collection, Signature
+
+app = typer.Typer(help="Appliance signatures to replay: build a library, look at it.", no_args_is_help=True)
+
+
+@app.command()
+def build(
+    *,
+    data: Annotated[
+        Path | None, typer.Option(help="Folder with ukdale, or UK-DALE itself; default: $METERVEIL_DATA.")
+    ] = None,
+    out: Annotated[Path, typer.Option(help="JSON file to write.")] = Path("out/signatures.json"),
+) -> None:
+    """Take ten signatures from the training days of UK-DALE houses 1 and 2, and freeze them in a file."""
+    from meterveil.cli.tables import show_file, show_line
+    from meterveil.data import outputs
+    from meterveil.data.signatures import SIZE
+    from meterveil.data.signatures import build as build_signatures
+    from meterveil.data.signatures_file import read_houses, save
+
+    if out.suffix.lower() != ".json":
+        raise InputError(f"--out {str(out)!r} is no name for a library; use one that ends in .json")
+    outputs.folder(out.parent, [out.name])
+    collection = build_signatures(read_houses(_data_folder(data)))
+    save(collection, out)
+    _show(collection)
+    if len(collection.signatures) < SIZE:
+        show_line(
+            f"warning: only {len(collection.signatures)} of {SIZE} were found that suit a library", "yellow"
+        )
+    show_file("library", out)
+
+
+@app.command()
+def show(
+    file: Annotated[
+        Path | None, typer.Argument(help="Library of signatures; default: the synthetic one.")
+    ] = None,
+    *,
+    out: Annotated[Path, typer.Option(help="Picture to write: .html, .png or .svg.")] = Path(
+        "out/signatures.html"
+    ),
+) -> None:
+    """List the signatures of a library and draw them."""
+    from meterveil import plots
+    from meterveil.cli.tables import show_file
+    from meterveil.data import outputs
+    from meterveil.data.signatures_file import read
+
+    plots.check_picture(out)
+    outputs.folder(out.parent, [out.name] if out.suffix.lower() == ".html" else [])
+    collection = read(file)
+    origins = [_house(one) for one in collection.signatures]
+    picture = plots.save(plots.library_figure(collection.library(), origins), out)
+    _show(collection)
+    show_file("picture", picture)
+
+
+def _data_folder(data: Path | None) -> Path:
+    named = str(data) if data else os.environ.get("METERVEIL_DATA", "")
+    if not named or not Path(named).exists():
+        raise InputError(f"{named!r} is no folder of data sets; pass --data or set METERVEIL_DATA")
+    return Path(named)
+
+
+def _show(collection: Collection) -> None:
+    from meterveil.cli.tables import show_line, show_table
+    from meterveil.data.signatures import SUB_LIBRARIES
+
+    head = ["signature", "recorded", "minutes", "median W", "std W", "peak W", "kWh"]
+    rows = [[one.name, _recorded(one), *_figures(one)] for one in collection.signatures]
+    show_table([head, *rows], collection.source, ["recorded"])
+    smaller = [
+        f"{name} ({size})" for name, size in SUB_LIBRARIES.items() if size <= len(collection.signatures)
+    ]
+    if smaller:
+        show_line(f"sub-libraries, the most varied first: {', '.join(smaller)}")
+    show_line(f"digest: {collection.library().digest()}")
+
+
+def _figures(one: Signature) -> list[str]:
+    watts = [f"{value:,.0f}" for value in (one.median_w, one.std_w, max(one.watts))]
+    return [str(len(one.watts)), *watts, f"{one.energy_kwh:.2f}"]
+
+
+def _recorded(one: Signature) -> str:
+    return " ".join(part for part in (_house(one), str(one.day or ""), one.start) if part)
+
+
+def _house(one: Signature) -> str:
+    return "" if one.house is None else f"house {one.house}"
