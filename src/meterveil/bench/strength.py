@@ -168,7 +168,7 @@ def lesson(household: Household, days: Days) -> Household:
 def cards_of(readings: Readings) -> list[Card]:
     """Score everything that was said: a card for each attacker, target and metric."""
     return [
-        _card(readings.trial, name, target, metric, values)
+        card_of(readings.trial, name, target, metric, values)
         for name, said in readings.said.items()
         for (target, metric), values in score_said(said, readings.days, readings.targets).items()
     ]
@@ -204,7 +204,8 @@ def _day_scores(day: Household, prediction: Prediction, target: str) -> dict[str
     return {metric: float(value) for metric, value in scores.items()}
 
 
-def _card(trial: Trial, name: str, target: str, metric: str, values: FloatArray) -> Card:
+def card_of(trial: Trial, name: str, target: str, metric: str, values: FloatArray) -> Card:
+    """Sum a score over days up; undefined days are left out."""
     known = values[~np.isnan(values)]
     return Card(
         table=trial.table,

@@ -8,14 +8,17 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
+from meterveil.cli import options as opt
+from meterveil.cli.adaptive import curve_of, measured_points, points, show_curve, write_page
 from meterveil.errors import InputError
 
 if TYPE_CHECKING:
     from meterveil.attackers.fitting import Job
+    from meterveil.bench.adaptive_curve import Curve, Point
     from meterveil.bench.cards import Card
     from meterveil.bench.strength import Houses, Trial
 
@@ -33,27 +36,100 @@ def attack(
     reserve_days: Annotated[
         int, typer.Option(help="With --held-out: read no day that this many training days would take.")
     ] = 0,
+    adaptive: Annotated[
+        str, typer.Option(metavar="DEFENCE", help="Adapt to what this defence makes of the meter.")
+    ] = "",
+    copies: Annotated[
+        str, typer.Option(help="With --adaptive: masked copies to learn from, such as 0,1,3,6,12,24.")
+    ] = "",
+    epochs: Annotated[str, typer.Option(help="With --adaptive: epochs to train, such as 2,5,10,20.")] = "",
     seed: Annotated[int, typer.Option(min=0, help="Seed of all chance.")] = 0,
     workers: Annotated[int, typer.Option(min=1, help="Processes, of one thread each.")] = 2,
     results: Annotated[Path, typer.Option(help="Folder for the result cards.")] = Path("results"),
+    out: opt.Out = Path("out/attack"),
+    pictures: Annotated[
+        Path | None, typer.Option(help="Also save the figures as PNG in this folder.")
+    ] = None,
 ) -> None:
-    """Fit the attackers, score what they read out of the bare meter, and write result cards."""
-    from meterveil.bench import cards
-    from meterveil.bench.strength import DEFAULT_ATTACKERS, cards_of, read
+    """Fit the attackers, score what they read out of the meter; write result cards and a page."""
+    from meterveil.bench.attack_page import CURVE_FILES, FILES
+    from meterveil.bench.strength import DEFAULT_ATTACKERS
+    from meterveil.cli.tables import show_file
+    from meterveil.data import outputs
+    from meterveil.plots import check_picture
 
-    names = tuple(name.strip() for name in attackers.split(",") if name.strip()) or DEFAULT_ATTACKERS
+    if pictures:
+        check_picture(pictures / "day.png")
+    outputs.folder(out, CURVE_FILES if adaptive else FILES)
+    names = _names(attackers) or DEFAULT_ATTACKERS
     folder = _data_folder(data)
     if cross:
-        _refuse_with_cross({"--training-days": training_days != 10, "--held-out": held_out})
+        given = {"--training-days": training_days != 10, "--held-out": held_out, "--adaptive": bool(adaptive)}
+        _refuse_with_cross(given)
         trials = _crossings(protocol, seed)
     else:
         trials = [_own_house(folder, protocol, training_days, held_out, reserve_days, seed)]
+    if adaptive:
+        steps, asked = points(copies, epochs)
+        curve = curve_of(trials[0], adaptive)
+        page = _adapt(curve, asked, steps, names, _Places(folder, results, out, pictures), workers)
+    else:
+        page = _attack(trials, names, _Places(folder, results, out, pictures), workers)
+    show_file("page", page)
+
+
+class _Places(NamedTuple):
+    """Where things are read from and written to."""
+
+    data: Path
+    results: Path
+    out: Path
+    pictures: Path | None
+
+
+def _attack(trials: Sequence[Trial], names: Sequence[str], places: _Places, workers: int) -> Path:
+    from meterveil.bench import cards
+    from meterveil.bench.attack_page import day_picture, strength_chart, write_attack
+    from meterveil.bench.strength import cards_of, read
+    from meterveil.plots import save
+
+    attacks = []
     for trial in trials:
-        with _progress(names, trial) as on_done:
-            readings = read(trial, _houses(folder, trial), names, workers, on_done)
+        with _progress(len(names) * (len(trial.targets) + 1)) as on_done:
+            readings = read(trial, _houses(places.data, trial), names, workers, on_done)
         measured = cards_of(readings)
         _show(trial, measured)
-        cards.write(results, measured)
+        cards.write(places.results, measured)
+        attacks.append((readings, measured))
+        if places.pictures:
+            name = f"{trial.table}-{trial.test.dataset}"
+            save(strength_chart(measured), places.pictures / f"{name}-strength.png")
+            save(day_picture(readings), places.pictures / f"{name}-day.png")
+    return write_attack(attacks, places.out)
+
+
+def _adapt(
+    curve: Curve, asked: Sequence[Point], steps: str, names: Sequence[str], places: _Places, workers: int
+) -> Path:
+    from meterveil.bench import cards
+
+    found = []
+    houses = _houses(places.data, curve.trial)
+    with _progress((len(asked) + 1) * len(names) * len(curve.targets)) as on_done:
+        for made in measured_points(curve, asked, houses, names, workers, on_done):
+            cards.write(places.results, made)
+            found += made
+    show_curve(found, steps)
+    return write_page(found, steps, places.out, places.pictures)
+
+
+def _names(text: str) -> tuple[str, ...]:
+    from meterveil.attackers.registry import attacker
+
+    names = tuple(name.strip() for name in text.split(",") if name.strip())
+    for name in names:
+        attacker(name)
+    return names
 
 
 def _data_folder(data: Path | None) -> Path:
@@ -102,13 +178,13 @@ def _houses(folder: Path, trial: Trial) -> Houses:
 
 
 @contextmanager
-def _progress(names: Sequence[str], trial: Trial) -> Iterator[Callable[[Job], None]]:
+def _progress(fits: int) -> Iterator[Callable[[Job], None]]:
     """Show how many fits are done; those that the cache holds are not counted."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, transient=True) as bar:
-        task = bar.add_task(f"fitting {len(names)} attackers", total=len(names) * (len(trial.targets) + 1))
+        task = bar.add_task("fitting attackers", total=fits)
 
         def on_done(job: Job) -> None:
             bar.update(task, advance=len(job.targets), description=f"fitted {job.name} {job.targets[0]}")

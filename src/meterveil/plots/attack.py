@@ -1,0 +1,271 @@
+"""Pictures of attackers: what they say beside the truth, how strong they are, and how they adapt."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+import plotly.graph_objects as go
+from plotly.subplots import make_subplots
+
+from meterveil.core.arrays import FloatArray
+from meterveil.plots import look
+
+COLOURS = {
+    "co": "#8C6D1F",
+    "fhmm": "#7F3C8D",
+    "dae": "#E69F00",
+    "seq2point": "#0072B2",
+    "electricity": "#009E73",
+    "bert4nilm": "#D55E00",
+    "nilmformer": "#CC79A7",
+    "prior": "#5f6368",
+}
+"""Attacker -> its colour in every picture."""
+
+LABELS = {
+    "co": "CO",
+    "fhmm": "FHMM",
+    "dae": "DAE",
+    "seq2point": "Seq2Point",
+    "electricity": "ELECTRIcity",
+    "bert4nilm": "BERT4NILM",
+    "nilmformer": "NILMFormer",
+    "mean": "mean",
+    "off": "always off",
+    "prior": "prior",
+}
+METRICS = {"rmse": "RMSE in W (lower reads more)", "f1": "F1 from power", "f1_head": "F1 from on/off head"}
+_TRUTH, _PAPER, _ROW_PX, _MINUTE_MS = "#c3c7cb", "#bdc1c6", 104, 60_000
+_DASHES = ("dot", "dash", "dashdot")
+
+
+class Score(NamedTuple):
+    """A mean with its spread."""
+
+    value: float
+    spread: float = 0.0
+
+
+def predictions_figure(
+    minutes: pd.DatetimeIndex,
+    truth_w: Mapping[str, FloatArray],
+    said_w: Mapping[str, Mapping[str, FloatArray]],
+    notes: Mapping[tuple[str, str], str] | None = None,
+    title: str = "",
+) -> go.Figure:
+    """Draw a panel for each attacker (rows) and appliance (columns): said in colour, true in grey.
+
+    `notes` are words for a panel's corner, such as its scores.
+    """
+    rows, columns = len(said_w), len(truth_w)
+    panels = make_subplots(
+        rows,
+        columns,
+        shared_xaxes=True,
+        shared_yaxes="columns",
+        horizontal_spacing=0.035,
+        vertical_spacing=24 / (_ROW_PX * rows + 60),
+        column_titles=[f"<b>{look.readable(target)}</b>" for target in truth_w],
+    )
+    for row, (name, answers) in enumerate(said_w.items(), start=1):
+        for column, (target, true_w) in enumerate(truth_w.items(), start=1):
+            first = row == 1 and column == 1
+            panels.add_trace(_true_area(minutes, true_w, first), row, column)
+            panels.add_trace(_said_line(minutes, answers[target], name, column == 1), row, column)
+            words = ": ".join(part for part in (label(name), (notes or {}).get((name, target), "")) if part)
+            panels.add_annotation(**_corner(words, row, column, columns))
+    panels.update_xaxes(**_day_axis(minutes))
+    panels.update_yaxes(**look.WATTS, nticks=4, tickfont_size=11)
+    for column, (target, true_w) in enumerate(truth_w.items(), start=1):
+        panels.update_yaxes(range=[0, _top_w(true_w, [said[target] for said in said_w.values()])], col=column)
+    figure = look.figure_of(panels, title, 150 + _ROW_PX * rows)
+    return figure.update_layout(legend_y=-36 / (_ROW_PX * rows), legend_yanchor="top", margin_b=80)
+
+
+def strength_figure(
+    ours: Mapping[str, Mapping[str, float]],
+    papers: Mapping[str, Mapping[str, float]],
+    floors: Sequence[str],
+    title: str = "",
+) -> go.Figure:
+    """Draw a panel for each metric: a bar for each attacker, the paper's beside it, blind ones as lines.
+
+    `ours` and `papers` are metric -> attacker -> score.
+    """
+    shown = [metric for metric in METRICS if ours.get(metric)]
+    panels = make_subplots(1, len(shown), subplot_titles=[f"<b>{METRICS[m]}</b>" for m in shown])
+    for column, metric in enumerate(shown, start=1):
+        scores = {name: value for name, value in ours[metric].items() if name not in floors}
+        panels.add_trace(_bars("measured", scores, look.METER, column == 1), 1, column)
+        printed = {name: papers.get(metric, {})[name] for name in scores if name in papers.get(metric, {})}
+        if printed:
+            panels.add_trace(_bars("paper", printed, _PAPER, column == 1), 1, column)
+        blind = {name: ours[metric][name] for name in floors if name in ours[metric]}
+        for dash, (name, value) in zip(_DASHES, blind.items(), strict=False):
+            panels.add_hline(value, row=1, col=column, **_floor(name, dash, column == 1))
+    panels.update_annotations(font_size=13)
+    panels.update_yaxes(rangemode="tozero")
+    figure = look.figure_of(panels, title, 430)
+    return figure.update_layout(
+        barmode="group", bargap=0.3, legend_y=-0.28, legend_yanchor="top", margin_b=120, hovermode="closest"
+    )
+
+
+def adaptive_figure(
+    steps: str,
+    curves: Mapping[str, Mapping[str, Mapping[int, Score]]],
+    clean: Mapping[str, Mapping[str, float]],
+    prior: Mapping[str, float],
+    title: str = "",
+) -> go.Figure:
+    """Draw a panel for each metric: every attacker's score against the copies or epochs it learned from.
+
+    `curves` is metric -> attacker -> steps -> score. Dotted is the same attacker on the bare meter, grey is
+    the prior, under which no defence can push an adaptive attacker.
+    """
+    shown = [metric for metric in METRICS if curves.get(metric)]
+    panels = make_subplots(1, len(shown), subplot_titles=[f"<b>{METRICS[m]}</b>" for m in shown])
+    ticks = sorted({step for lines in curves.values() for line in lines.values() for step in line})
+    for column, metric in enumerate(shown, start=1):
+        for name, line in curves[metric].items():
+            panels.add_trace(_curve(name, line, ticks, column == 1), 1, column)
+            if name in clean.get(metric, {}):
+                bare = _level(f"{label(name)} without defence", clean[metric][name], ticks, "dot")
+                panels.add_trace(bare.update(line_color=colour(name), showlegend=column == 1), 1, column)
+        if metric in prior:
+            floor = _level("prior (never looks)", prior[metric], ticks, "dash")
+            panels.add_trace(floor.update(line_color=COLOURS["prior"], showlegend=column == 1), 1, column)
+    panels.update_annotations(font_size=13)
+    panels.update_yaxes(rangemode="tozero")
+    panels.update_xaxes(tickvals=list(range(len(ticks))), ticktext=[str(step) for step in ticks])
+    panels.update_xaxes(title={"text": steps, "font": {"size": 13}, "standoff": 6})
+    figure = look.figure_of(panels, title, 440)
+    return figure.update_layout(legend_y=-0.24, legend_yanchor="top", margin_b=130, hovermode="closest")
+
+
+def label(name: str) -> str:
+    """Write an attacker's name as its authors do."""
+    return LABELS.get(name, look.readable(name))
+
+
+def colour(name: str) -> str:
+    """Return an attacker's colour; grey for one without."""
+    return COLOURS.get(name, look.INK)
+
+
+def _true_area(minutes: pd.DatetimeIndex, watts: FloatArray, is_first: bool) -> go.Scatter:
+    return go.Scatter(
+        **_compact(minutes, np.nan_to_num(watts)),
+        name="true",
+        legendgroup="true",
+        showlegend=is_first,
+        mode="lines",
+        line={"color": _TRUTH, "width": 0.5, "shape": "hv"},
+        fill="tozeroy",
+        fillcolor=_TRUTH,
+        hovertemplate="%{y:,.0f} W",
+    )
+
+
+def _said_line(minutes: pd.DatetimeIndex, watts: FloatArray, name: str, is_first: bool) -> go.Scatter:
+    return go.Scatter(
+        **_compact(minutes, watts),
+        name=label(name),
+        legendgroup=name,
+        showlegend=is_first,
+        mode="lines",
+        line={"color": colour(name), "width": 1.2, "shape": "hv"},
+        hovertemplate="%{y:,.0f} W",
+    )
+
+
+def _compact(minutes: pd.DatetimeIndex, watts: FloatArray) -> dict[str, Any]:
+    """Give values a start and a step: forty panels with a time stamp for each minute would be megabytes."""
+    start = minutes[0].tz_localize(None).isoformat()
+    return {"x0": start, "dx": _MINUTE_MS, "y": np.round(watts).astype(np.float32)}
+
+
+def _day_axis(minutes: pd.DatetimeIndex) -> dict[str, Any]:
+    x, axis = look.clock(minutes)
+    step = np.timedelta64(6, "h")
+    return {**axis, "tickvals": np.arange(x[0], x[-1] + step, step), "tickformat": "%H h", "ticktext": None}
+
+
+def _top_w(true_w: FloatArray, said_w: Sequence[FloatArray]) -> float:
+    """Leave room for the words above; a wild guess may leave the panel rather than flatten the truth."""
+    true, said = float(np.nanmax(true_w)), max(float(np.nanmax(watts)) for watts in said_w)
+    return 1.45 * max(min(said, 1.6 * true), true, 1.0)
+
+
+def _corner(words: str, row: int, column: int, columns: int) -> dict[str, Any]:
+    number = (row - 1) * columns + column
+    axis = "" if number == 1 else str(number)
+    return {
+        "text": words,
+        "xref": f"x{axis} domain",
+        "yref": f"y{axis} domain",
+        "x": 0.01,
+        "y": 1.02,
+        "xanchor": "left",
+        "yanchor": "top",
+        "showarrow": False,
+        "font": {"size": 11},
+    }
+
+
+def _bars(kind: str, scores: Mapping[str, float], fill: str, is_first: bool) -> go.Bar:
+    return go.Bar(
+        x=[label(name) for name in scores],
+        y=list(scores.values()),
+        name=kind,
+        legendgroup=kind,
+        showlegend=is_first,
+        marker_color=fill,
+        text=[_short(value) for value in scores.values()],
+        textposition="outside",
+        textfont_size=10,
+        cliponaxis=False,
+        hovertemplate="%{x}: %{y:.3g}<extra>" + kind + "</extra>",
+    )
+
+
+def _short(value: float) -> str:
+    return f"{value:.2f}" if value < 1.5 else f"{value:.0f}"
+
+
+def _floor(floor: str, dash: str, is_first: bool) -> dict[str, Any]:
+    return {
+        "name": f"{label(floor)} (never looks)",
+        "legendgroup": floor,
+        "showlegend": is_first,
+        "line": {"color": look.INK, "width": 1.4, "dash": dash},
+    }
+
+
+def _curve(name: str, line: Mapping[int, Score], ticks: Sequence[int], is_first: bool) -> go.Scatter:
+    return go.Scatter(
+        x=[ticks.index(step) for step in sorted(line)],
+        y=[line[step].value for step in sorted(line)],
+        error_y={"array": [line[step].spread for step in sorted(line)], "thickness": 1, "width": 3},
+        name=label(name),
+        legendgroup=name,
+        showlegend=is_first,
+        mode="lines+markers",
+        line={"color": colour(name), "width": 2},
+        hovertemplate="%{y:.3g}",
+    )
+
+
+def _level(name: str, value: float, ticks: Sequence[int], dash: str) -> go.Scatter:
+    return go.Scatter(
+        x=[-0.25, len(ticks) - 0.75],
+        y=[value] * 2,
+        name=name,
+        legendgroup=name,
+        mode="lines",
+        line={"width": 1.5, "dash": dash},
+        hovertemplate="%{y:.3g}",
+    )

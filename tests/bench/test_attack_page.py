@@ -1,0 +1,107 @@
+"""`meterveil attack` as a user types it, and the page and pictures that it leaves."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from meterveil.bench import cards
+from meterveil.bench.attack_page import strength_chart
+from meterveil.bench.cards import Card
+from meterveil.cli import app
+from meterveil.plots.attack import Score, adaptive_figure, predictions_figure
+
+
+@pytest.fixture
+def meterveil(tmp_path, monkeypatch):
+    """Run a command in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+    return lambda *words: CliRunner().invoke(app, [str(word) for word in words])
+
+
+def test_an_attack_ends_with_cards_a_page_and_who_is_no_better_than_blind(meterveil, real_data, tmp_path):
+    result = meterveil("attack", "redd", "--data", real_data, "--attackers", "co,mean,off", "--workers", 1)
+    assert result.exit_code == 0, result.output
+    assert len(cards.read(tmp_path / "results", "strength_10_training_paper_day")) > 20
+    page = (tmp_path / "out/attack/attack.html").read_text()
+    assert all(f"<h2>{head}</h2>" in page for head in ("REDD house 2, one day", "No better than blind"))
+    assert "<td>102.6</td>" in page  # CO's fridge, and the mean beside it
+
+
+def test_a_crossing_takes_other_houses(meterveil, real_data, tmp_path):
+    words = ("--data", real_data, "--attackers", "mean,off", "--workers", 1)
+    result = meterveil("attack", "--cross", "redd", *words)
+    assert result.exit_code == 0, result.output
+    assert "crossing_redd_1_3_to_2" in result.output
+    assert {card["n_days"] for card in cards.read(tmp_path / "results") if card["column"] == "rmse"} == {10}
+
+
+def test_an_adaptive_curve_ends_with_cards_and_a_page(meterveil, real_data, tmp_path):
+    words = ("--data", real_data, "--attackers", "co", "--workers", 1)
+    result = meterveil("attack", "redd", "--adaptive", "random", "--copies", "0,1", *words)
+    assert result.exit_code == 0, result.output
+    assert "co, 1 copies" in result.output
+    assert "masked copies of the training days" in (tmp_path / "out/attack/adaptive.html").read_text()
+    assert cards.read(tmp_path / "results", "adaptive_random_1_days")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["redd", "--attackers", "hmm"], "there is no attacker 'hmm'; known are co"),
+        (["redd", "--training-days", "40"], "has 10 days to learn from"),
+        (["redd", "--cross", "--held-out"], "--held-out does not apply to --cross"),
+        (["redd", "--adaptive", "shout"], "there is no defence 'shout'"),
+        (["redd", "--adaptive", "flat", "--copies", "many"], "--copies 'many' is no list of numbers"),
+        (["redd", "--adaptive", "flat", "--copies", "1,2", "--epochs", "3"], "would be two curves"),
+        (["refit"], "there is no protocol 'refit'"),
+    ],
+)
+def test_bad_input_is_one_line_and_writes_nothing(meterveil, real_data, tmp_path, words, message):
+    result = meterveil("attack", *words, "--data", real_data)
+    assert result.exit_code == 2
+    assert message in result.output
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_strength_chart_has_the_papers_bars_and_the_floors_lines():
+    made = [
+        Card("strength", f"{name} fridge", column, "redd", measured=value, reported=reported)
+        for name, column, value, reported in (
+            ("co", "rmse", 50.0, 77.0),
+            ("mean", "rmse", 60.0, None),
+            ("co", "f1", 0.5, 0.8),
+        )
+    ]
+    figure = strength_chart(made)
+    assert [(bar.name, bar.y[0]) for bar in figure.data] == [
+        ("measured", 50.0),
+        ("paper", 77.0),
+        ("measured", 0.5),
+        ("paper", 0.8),
+    ]
+    assert [line.y0 for line in figure.layout.shapes] == [60.0]
+
+
+def test_a_day_has_a_panel_for_each_attacker_and_appliance():
+    minutes = pd.date_range("2024-05-01", periods=1440, freq="min", tz="Europe/London")
+    flat = {"fridge": np.full(1440, 80.0), "kettle": np.zeros(1440)}
+    figure = predictions_figure(minutes, flat, {"co": flat, "fhmm": flat})
+    assert [trace.name for trace in figure.data] == [
+        "true",
+        "CO",
+        "true",
+        "CO",
+        "true",
+        "FHMM",
+        "true",
+        "FHMM",
+    ]
+    assert sum(bool(trace.showlegend) for trace in figure.data) == 3
+
+
+def test_a_curve_shows_the_clean_score_and_the_floor():
+    curves = {"f1": {"co": {0: Score(0.1), 12: Score(0.3, 0.05)}}}
+    figure = adaptive_figure("copies", curves, {"f1": {"co": 0.7}}, {"f1": 0.2})
+    assert [trace.name for trace in figure.data] == ["CO", "CO without defence", "prior (never looks)"]
+    assert figure.layout.xaxis.ticktext == ("0", "12")
