@@ -50,6 +50,7 @@ def test_an_adaptive_curve_ends_with_cards_and_a_page(meterveil, real_data, tmp_
     [
         (["redd", "--attackers", "hmm"], "there is no attacker 'hmm'; known are co"),
         (["redd", "--training-days", "40"], "has 10 days to learn from"),
+        (["redd", "--reserve-days", "40"], "--reserve-days is for --held-out"),
         (["redd", "--cross", "--held-out"], "--held-out does not apply to --cross"),
         (["redd", "--adaptive", "shout"], "there is no defence 'shout'"),
         (["redd", "--adaptive", "flat", "--copies", "many"], "--copies 'many' is no list of numbers"),

@@ -161,6 +161,8 @@ def _own_house(
     chosen = protocol(name)
     household = load(folder / chosen.dataset, chosen.house)
     training = longer_training(chosen, household, training_days)
+    if reserve_days and not held_out:
+        raise InputError("--reserve-days is for --held-out alone; add it or leave this out")
     if not held_out:
         day = chosen.test[0]
         return own_house(chosen, training, (day,), chosen.present_targets(household, day), seed)

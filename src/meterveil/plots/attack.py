@@ -39,7 +39,7 @@ LABELS = {
 }
 METRICS = {"rmse": "RMSE in W (lower reads more)", "f1": "F1 from power", "f1_head": "F1 from on/off head"}
 _TRUTH, _PAPER, _ROW_PX, _MINUTE_MS = "#c3c7cb", "#bdc1c6", 104, 60_000
-_DASHES = ("dot", "dash", "dashdot")
+_DASHES = {"mean": "dot", "off": "dash", "prior": "dashdot"}
 
 
 class Score(NamedTuple):
@@ -98,19 +98,20 @@ def strength_figure(
     shown = [metric for metric in METRICS if ours.get(metric)]
     panels = make_subplots(1, len(shown), subplot_titles=[f"<b>{METRICS[m]}</b>" for m in shown])
     for column, metric in enumerate(shown, start=1):
-        scores = {name: value for name, value in ours[metric].items() if name not in floors}
+        scores = {name: ours[metric][name] for name in LABELS if name in ours[metric] and name not in floors}
         panels.add_trace(_bars("measured", scores, look.METER, column == 1), 1, column)
         printed = {name: papers.get(metric, {})[name] for name in scores if name in papers.get(metric, {})}
         if printed:
             panels.add_trace(_bars("paper", printed, _PAPER, column == 1), 1, column)
         blind = {name: ours[metric][name] for name in floors if name in ours[metric]}
-        for dash, (name, value) in zip(_DASHES, blind.items(), strict=False):
-            panels.add_hline(value, row=1, col=column, **_floor(name, dash, column == 1))
+        for name, value in blind.items():
+            panels.add_hline(value, row=1, col=column, **_floor(name, column == 1))
     panels.update_annotations(font_size=13)
     panels.update_yaxes(rangemode="tozero")
-    figure = look.figure_of(panels, title, 430)
+    panels.update_xaxes(tickangle=-40)
+    figure = look.figure_of(panels, title, 460)
     return figure.update_layout(
-        barmode="group", bargap=0.3, legend_y=-0.28, legend_yanchor="top", margin_b=120, hovermode="closest"
+        barmode="group", bargap=0.3, legend_y=-0.3, legend_yanchor="top", margin_b=130, hovermode="closest"
     )
 
 
@@ -226,22 +227,22 @@ def _bars(kind: str, scores: Mapping[str, float], fill: str, is_first: bool) -> 
         marker_color=fill,
         text=[_short(value) for value in scores.values()],
         textposition="outside",
-        textfont_size=10,
+        textfont_size=9,
         cliponaxis=False,
         hovertemplate="%{x}: %{y:.3g}<extra>" + kind + "</extra>",
     )
 
 
 def _short(value: float) -> str:
-    return f"{value:.2f}" if value < 1.5 else f"{value:.0f}"
+    return f"{value:.2f}".removeprefix("0") if value < 1.5 else f"{value:.0f}"
 
 
-def _floor(floor: str, dash: str, is_first: bool) -> dict[str, Any]:
+def _floor(floor: str, is_first: bool) -> dict[str, Any]:
     return {
         "name": f"{label(floor)} (never looks)",
         "legendgroup": floor,
         "showlegend": is_first,
-        "line": {"color": look.INK, "width": 1.4, "dash": dash},
+        "line": {"color": look.INK, "width": 1.4, "dash": _DASHES[floor]},
     }
 
 
