@@ -99,6 +99,7 @@ def test_chosen_days_are_half_open_and_a_day_can_be_shown(meterveil, tmp_path):
         (["synthetic", "--from", "yesterday"], "--from 'yesterday' is no day"),
         (["synthetic", "--from", "2020-01-01"], "is not recorded"),
         (["synthetic", "--no-train", "--day", "2020-01-01"], "does not record 2020-01-01"),
+        (["synthetic", "--unit", "kW"], "--unit does not apply to synthetic"),
         (["synthetic", "--from", "2024-04-20", "--to", "2024-04-18"], "end must be after start"),
     ],
 )
@@ -108,6 +109,28 @@ def test_bad_input_is_one_line_and_writes_nothing(meterveil, tmp_path, words, me
     assert message in result.output
     assert len(result.output.strip().splitlines()) == 1
     assert not list(tmp_path.rglob("audit.*"))
+
+
+def test_a_household_with_sub_meters_is_scored_within_a_minute(meterveil, tmp_path):
+    begun = time.monotonic()
+    result = meterveil("audit", "synthetic", "--to", "2024-04-20")
+    assert time.monotonic() - begun < 60
+    assert result.exit_code == 0, result.output
+    assert "fhmm, learned here" in result.output
+    scores = json.loads((tmp_path / "out/audit/audit.json").read_text())["scores"]
+    assert {score["attacker"] for score in scores} == {"fhmm", "shipped"}
+
+
+def test_what_the_reader_assumed_is_said(meterveil, own_table):
+    result = meterveil("audit", own_table)
+    assert "note: " in result.output
+
+
+def test_without_the_extra_the_audit_says_how_to_get_it(meterveil, monkeypatch):
+    monkeypatch.setattr("meterveil.audit.trained.find_spec", lambda name: None)
+    result = meterveil("audit", "synthetic")
+    assert result.exit_code == 0, result.output
+    assert "pip install 'meterveil[train]'" in result.output
 
 
 def test_a_constant_meter_is_refused(meterveil, tmp_path):

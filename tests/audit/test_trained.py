@@ -35,8 +35,7 @@ def test_a_single_day_cannot_teach(home):
     assert trained.choose_days(home.day(home.days()[0])) == ((), ())
 
 
-def test_what_was_learned_here_is_scored_beside_the_shipped_model(home, model, monkeypatch):
-    monkeypatch.setattr(trained, "ATTACKERS", ("fhmm",))
+def test_what_was_learned_here_is_scored_beside_the_shipped_model(home, model):
     few = home.between(home.days()[0], home.days()[5]).select(["kettle", "fridge"])
     found = trained.train_and_score(few, model)
     assert found.scores["fhmm", "kettle"].use_f1 > 0.5

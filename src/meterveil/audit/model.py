@@ -17,7 +17,7 @@ import numpy.typing as npt
 from meterveil.audit.calibration import Curve
 from meterveil.audit.features import FloatArray, features
 from meterveil.audit.uses import SHAPES, Use, runs_of, score_of_run
-from meterveil.errors import InputError
+from meterveil.errors import InputError, how_to_install
 
 SHIPPED = Path(__file__).parent / "models"
 WEIGHTS, CARD = "audit.onnx", "audit.json"
@@ -62,7 +62,7 @@ class Model:
             onnxruntime = import_module("onnxruntime")
         except ImportError as error:
             raise InputError(
-                "reading appliances needs onnxruntime; install it with: pip install 'meterveil[audit]'"
+                f"reading appliances needs onnxruntime; get it with {how_to_install('audit')}"
             ) from error
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = 1

@@ -34,8 +34,14 @@ SHOWN_APPLIANCES = ("dishwasher", "washing_machine", "microwave", "kettle")
 def write_audit(found: Audit, model: Model, trained: Trained | None, folder: Path, day: date | None) -> Path:
     """Write the page and the same findings for machines; return the page."""
     outputs.folder(folder, FILES)
-    outputs.write_text(folder / "audit.json", json.dumps(values(found, trained), indent=1) + "\n")
-    return outputs.write_text(folder / "audit.html", audit_page(found, model, trained, day))
+    document = json.dumps(values(found, trained), indent=1) + "\n"
+    outputs.write_all(
+        {
+            folder / "audit.json": outputs.text_writer(document),
+            folder / "audit.html": outputs.text_writer(audit_page(found, model, trained, day)),
+        }
+    )
+    return folder / "audit.html"
 
 
 def audit_page(found: Audit, model: Model, trained: Trained | None, day: date | None = None) -> str:

@@ -1,13 +1,14 @@
 """What an attacker learns from this home's own sub-meters: the first days teach, the last are read.
 
-Two attackers: FHMM, the strongest of the classical ones, and Seq2Point, the cheapest of the networks that
-score well. A fit is kept, so a second audit of the same days takes seconds.
+FHMM, the strongest of the classical attackers, learns within half a minute. Seq2Point, the cheapest of the
+networks that score well, takes many and is asked for by name. A fit is kept, so a second audit of the same
+days takes seconds.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
@@ -26,7 +27,8 @@ if TYPE_CHECKING:
     from meterveil.attackers.fitting import Job
     from meterveil.attackers.protocol import Attacker, Prediction
 
-ATTACKERS = ("fhmm", "seq2point")
+QUICK = ("fhmm",)
+THOROUGH = ("fhmm", "seq2point")
 SHIPPED = "shipped"
 """Row of the model that never saw this home."""
 
@@ -52,9 +54,10 @@ class Trained:
     """Appliance -> (minute of the last test day,) 1 where it was on."""
 
 
-def can_train() -> bool:
-    """Whether what the attackers need is installed."""
-    return all(find_spec(name) for name in ("joblib", "safetensors", "torch"))
+def can_train(names: Sequence[str] = QUICK) -> bool:
+    """Whether what these attackers need is installed."""
+    needed = ("joblib", "safetensors", *(() if names == QUICK else ("torch",)))
+    return all(find_spec(name) for name in needed)
 
 
 def choose_days(household: Household) -> tuple[Days, Days]:
@@ -83,7 +86,11 @@ def kind_of(name: str) -> str:
 
 
 def train_and_score(
-    household: Household, model: Model, seed: int = 0, on_done: Callable[[Job], None] | None = None
+    household: Household,
+    model: Model,
+    seed: int = 0,
+    names: Sequence[str] = QUICK,
+    on_done: Callable[[Job], None] | None = None,
 ) -> Trained | None:
     """Learn from the first days and score on the last; None where there is too little to learn from."""
     from meterveil.attackers.fitting import fit  # noqa: PLC0415  heavy, and not installed everywhere
@@ -94,7 +101,7 @@ def train_and_score(
     if not targets:
         return None
     learning = consecutive_pieces(home.select(targets), training)
-    fitted = fit(ATTACKERS, learning, targets, seed, on_done=on_done)
+    fitted = fit(names, learning, targets, seed, on_done=on_done)
     said = _say(home.select(targets), test, fitted, _shipped(model, home, targets))
     last = home.day(test[-1])
     truth = {name: (last.appliances_w[name] >= on_threshold_w(name)).astype(np.float64) for name in targets}

@@ -4,12 +4,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from meterveil.cli import options as opt
+from meterveil.errors import how_to_install
 
 if TYPE_CHECKING:
     from meterveil.attackers.fitting import Job
@@ -31,8 +34,11 @@ def audit(
     ] = None,
     day: Annotated[str | None, typer.Option(help="Day to show in detail; default: the most telling.")] = None,
     train: Annotated[
-        bool, typer.Option(help="Where sub-meters are known, also learn from them and score (minutes).")
+        bool, typer.Option(help="Where sub-meters are known, also learn from them and score.")
     ] = True,
+    thorough: Annotated[
+        bool, typer.Option(help="Also let a network learn from the sub-meters; takes many minutes.")
+    ] = False,
     seed: Annotated[int, typer.Option(min=0, help="Seed of all chance.")] = 0,
     out: opt.Out = Path("out/audit"),
     timestamp: opt.Timestamp = None,
@@ -46,6 +52,7 @@ def audit(
     from meterveil.audit.model import load_model
     from meterveil.audit.record import cut_out, load_any
     from meterveil.audit.report import FILES, write_audit
+    from meterveil.cli.tables import show_file
     from meterveil.data import outputs
     from meterveil.data.splits import check_recorded
 
@@ -55,43 +62,56 @@ def audit(
     )
     outputs.folder(out, FILES)
     options = opt.reading(timestamp, power, unit, timezone, appliances)
+    opt.check_applies(path, house, options)
     household = cut_out(load_any(path, house, options), begin, end)
     if shown:
         check_recorded(household, [shown])
     model = load_model()
     found = read(household, model)
-    trained = _train(household, model, seed) if train and not found.is_coarse else None
+    trained = _train(household, model, seed, thorough) if train and not found.is_coarse else None
     _show(found, trained)
-    from meterveil.cli.tables import show_file
-
     show_file("page", write_audit(found, model, trained, out, shown))
 
 
-def _train(household: Household, model: Model, seed: int) -> Trained | None:
+def _train(household: Household, model: Model, seed: int, thorough: bool) -> Trained | None:
     """Learn from sub-meters, where there are any and what it takes is installed."""
+    from meterveil.audit.trained import QUICK, THOROUGH, can_train, metered, train_and_score
+    from meterveil.cli.tables import show_notes
+
+    targets = metered(household).appliances_w
+    if not targets:
+        return None
+    names = THOROUGH if thorough else QUICK
+    if not can_train(names):
+        show_notes([f"learning from the sub-meters needs more; get it with {how_to_install('train')}"])
+        return None
+    with _progress(len(names) * len(targets)) as on_done:
+        return train_and_score(household, model, seed, names, on_done)
+
+
+@contextmanager
+def _progress(fits: int) -> Iterator[Callable[[Job], None]]:
+    """Show what is done and, from the second fit on, how long the rest will take."""
     from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-    from meterveil.audit.trained import can_train, metered, train_and_score
-    from meterveil.cli.tables import show_line
-
-    if not metered(household).appliances_w:
-        return None
-    if not can_train():
-        show_line("note: to learn from the sub-meters, install: pip install 'meterveil[train]'")
-        return None
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), TextColumn("left:"))
     console = Console(stderr=True)
-    with console.status("learning from the sub-meters (--no-train leaves it out)") as status:
+    with Progress(*columns, TimeRemainingColumn(), console=console, transient=True) as bar:
+        task = bar.add_task("learning from the sub-meters (--no-train leaves it out)", total=fits)
 
         def on_done(job: Job) -> None:
-            status.update(f"learned {', '.join(job.targets)} ({job.name})")
+            words = f"learned {', '.join(job.targets)} ({job.name})"
+            bar.update(task, advance=len(job.targets), description=words)
 
-        return train_and_score(household, model, seed, on_done)
+        yield on_done
 
 
 def _show(found: Audit, trained: Trained | None) -> None:
     from meterveil.audit import sentences
-    from meterveil.cli.tables import show_line, show_table
+    from meterveil.cli.tables import show_line, show_notes, show_table
 
+    show_notes(found.household.notes)
     show_line(f"{found.household.name}: {sentences.headline(found)}")
     if found.is_coarse:
         show_line(sentences.coarse_warning(found))
