@@ -132,18 +132,18 @@ def run_page(run: Run) -> str:
     return page(f"{run.household}: {run.defence}", sections, _explain(run))
 
 
-def write_demo(runs: Sequence[Run], folder: Path) -> Path:
+def write_demo(runs: Sequence[Run], folder: Path, attacked: Sequence[Section] = ()) -> Path:
     """Write the report that compares defences on one day; return it."""
     outputs.folder(folder, DEMO_FILES)
-    return outputs.write_text(folder / "report.html", demo_page(runs))
+    return outputs.write_text(folder / "report.html", demo_page(runs, attacked))
 
 
-def demo_page(runs: Sequence[Run]) -> str:
-    """Compare defences on one day, then show each of them, then the signatures."""
+def demo_page(runs: Sequence[Run], attacked: Sequence[Section] = ()) -> str:
+    """Compare defences on one day, say how they were attacked, then show each of them and the signatures."""
     day = runs[0].days()[0]
     words = " ".join(f"{run.defence}: {_DEFENCES.get(run.defence, '')}" for run in runs)
     table = figure_rows({run.defence: figures(run) for run in runs})
-    sections = [Section("Side by side", words, table, comparison_figure(runs))]
+    sections = [Section("Side by side", words, table, comparison_figure(runs)), *attacked]
     acting = [run for run in runs if np.any(run.battery_w)]
     sections += [Section(run.defence, _DEFENCES.get(run.defence, ""), (), day_figure(run)) for run in acting]
     library = runs[0].setup.library

@@ -21,7 +21,8 @@ from meterveil.attackers.registry import FLOORS, JOINT, attacker
 from meterveil.attackers.threat import COPIES, Defence, adaptive, masked
 from meterveil.bench.cards import Card
 from meterveil.bench.floors import mean_over_appliances
-from meterveil.bench.strength import Houses, Scores, Trial, card_of, lesson, measure, score
+from meterveil.bench.scoring import Scores, score
+from meterveil.bench.strength import Houses, Trial, card_of, lesson, measure
 from meterveil.data.household import Household
 from meterveil.data.settings import battery_values
 from meterveil.data.splits import consecutive_pieces

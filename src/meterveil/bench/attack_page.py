@@ -13,7 +13,8 @@ from meterveil.bench.adaptive_curve import FLOOR, is_reference, lines
 from meterveil.bench.cards import Card
 from meterveil.bench.floors import mean_over_appliances, shortfall_rows
 from meterveil.bench.metrics import seen
-from meterveil.bench.strength import Readings, score_said
+from meterveil.bench.scoring import score_said
+from meterveil.bench.strength import Readings
 from meterveil.data import outputs
 from meterveil.data.household import Household
 from meterveil.data.protocols import on_threshold_w

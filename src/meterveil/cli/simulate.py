@@ -108,9 +108,12 @@ def demo(
         Path | None, typer.Option(help="Also save the day with decoys as this .png, .svg or .html file.")
     ] = None,
 ) -> None:
-    """Compare three defences on a day of the embedded household; ends with a table and a report."""
+    """Compare three defences on a day of the embedded household, attack it, and write a report."""
     from meterveil import plots
+    from meterveil.cli.tables import show_table
     from meterveil.data import outputs
+    from meterveil.data.load import load
+    from meterveil.demo import attack, attack_rows, attack_section
     from meterveil.reports import DEMO_FILES, write_demo
     from meterveil.simulate import demo_runs
 
@@ -122,7 +125,9 @@ def demo(
     if picture:
         decoys = next(run for run in runs if run.defence == "random")
         _show_page("picture", plots.save(plots.hero_figure(decoys), picture))
-    _show_page("report", write_demo(runs, out))
+    found = attack(load(opt.SYNTHETIC), runs)
+    show_table(attack_rows(found), "what attackers read")
+    _show_page("report", write_demo(runs, out, [attack_section(found)]))
 
 
 def _run(household: Household, defence: str, start: date, days: int, setup: Setup) -> Run:

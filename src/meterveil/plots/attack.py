@@ -153,8 +153,8 @@ def label(name: str) -> str:
 
 
 def colour(name: str) -> str:
-    """Return an attacker's colour; grey for one without."""
-    return COLOURS.get(name, look.INK)
+    """Return an attacker's colour; that of the meter for one without."""
+    return COLOURS.get(name, look.METER)
 
 
 def _true_area(minutes: pd.DatetimeIndex, watts: FloatArray, is_first: bool) -> go.Scatter:
