@@ -31,6 +31,7 @@ bench: $(VENV)/.dev            ## measure speed, as ratios within one run; write
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/simulate.py --picture
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/citylearn.py
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/classical.py
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/neural.py
 	$(BIN)/python benchmarks/speed_table.py
 
 pictures: $(VENV)/.dev         ## draw the README's picture anew (needs Chromium)
