@@ -14,11 +14,14 @@ import numpy as np
 from meterveil.attackers.protocol import Attacker, FloatArray, meter_of
 from meterveil.attackers.registry import attacker
 from meterveil.bench.scoring import score_said
+from meterveil.core.rollout import rollout
 from meterveil.data.household import Household
 from meterveil.data.run import Run
+from meterveil.data.scenario import days
+from meterveil.defenders import defender
 from meterveil.plots.attack import label, predictions_figure
 from meterveil.plots.page import Section
-from meterveil.simulate import simulate
+from meterveil.simulate import SOC_START
 
 TARGETS = ("fridge", "kettle", "microwave")
 """Appliances that are used on the demo day."""
@@ -28,7 +31,7 @@ STRONGEST = "fhmm"
 """The one that also adapts, and is drawn."""
 
 TRAINING_DAYS = 10
-COPIES = 2
+COPIES = 3
 """Masked copies to adapt to: enough for a demo; a measurement takes twelve."""
 
 
@@ -102,14 +105,16 @@ def _fitted(name: str, households: Sequence[Household]) -> Attacker:
 
 
 def _copies(taught: Household, run: Run) -> list[Household]:
-    """Show the training days as this defence would, each time with other dice than the demo's."""
-    days = taught.days()
-    copies = []
-    for copy in range(1, COPIES + 1):
-        setup = replace(run.setup, seed=run.setup.seed + copy)
-        masked = simulate(taught, run.defence, days[0], len(days), setup)
-        copies.append(replace(taught, aggregate_w=masked.meter_w))
-    return copies
+    """Show the training days as this defence would, with other dice than the run's.
+
+    Each day is an episode of its own, as the run's day is, so that all of them go in one batch.
+    """
+    wanted, setup = taught.days(), run.setup
+    scenario = days(taught, wanted * COPIES, setup.tariff)
+    rngs = [np.random.default_rng([setup.seed, row, 0xADA9]) for row in range(len(wanted) * COPIES)]
+    trace = rollout(defender(run.defence), setup.battery, setup.library, scenario, rngs, SOC_START)
+    copies = trace.meter_w.reshape(COPIES, -1)
+    return [replace(taught, aggregate_w=meter_w) for meter_w in copies]
 
 
 def _means(one: Attacker, seen: Household) -> tuple[float, float]:
