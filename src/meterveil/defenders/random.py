@@ -1,4 +1,7 @@
-"""Random decoys: replays signatures without looking at anything but the battery's limits."""
+"""The random baseline of the paper's comparison table: signatures by chance, whatever the load or the SoC.
+
+The paper states no rate, only a wear of 0.029 a day: 0.39 kWh moved (D7), two or three decoys.
+"""
 
 from dataclasses import dataclass
 
@@ -6,6 +9,9 @@ import numpy as np
 
 from meterveil.core.executor import Command, replay_signature
 from meterveil.core.rollout import View
+
+PAPER_RATE = 1 / 560
+"""Moves the paper's 0.39 kWh a day on the training days of UK-DALE house 1, with the shipped library."""
 
 
 @dataclass(frozen=True)

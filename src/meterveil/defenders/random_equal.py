@@ -1,0 +1,94 @@
+"""The paper's random baseline at equal throughput (D8): chance, with as many kWh as a policy moves."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from meterveil.core import battery as bt
+from meterveil.core.arrays import KWH_PER_W_MINUTE, BoolArray, FloatArray
+from meterveil.core.executor import Command, replay_signature
+from meterveil.core.rollout import View
+from meterveil.errors import InputError
+
+
+class _Odds(NamedTuple):
+    """Sum up the decoys that fit, apart for charging and discharging."""
+
+    fits: BoolArray  # (batch, 2, K)
+    energy_kwh: FloatArray  # (batch, 2) that one of them is expected to move; zero where none fits
+    minutes: FloatArray  # (batch, 2) that one of them is expected to last
+    room_kwh: FloatArray  # (batch, 2) that the battery could still take or give
+
+
+@dataclass(frozen=True)
+class RandomEqual:
+    """Start decoys that fit by chance, as often as it takes to move the day's energy by midnight.
+
+    Charging and discharging are weighed by the room that the battery has and by what they would move beside
+    the present load, so that the battery stays near its middle although discharge is clipped to it (D3).
+    """
+
+    throughput_kwh: float = 6.1
+    """Energy to move in a civil day, in and out together; 6.1 is what the paper's policy moves (D7)."""
+
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.throughput_kwh < np.inf:
+            raise InputError(
+                f"random_equal came with {self.throughput_kwh} kWh a day; give 0 or more, and a finite number"
+            )
+
+    def initial(self, batch: int) -> None:
+        """Remember nothing: the battery knows what it moved today."""
+
+    def decide(self, view: View, memory: None) -> tuple[Command, None]:
+        """Throw the dice for every household: whether to start a decoy, and which one."""
+        left_kwh = np.maximum(self.throughput_kwh - view.state.moved_kwh, 0.0)
+        pace_kwh = left_kwh / np.maximum(1440 - view.minute_of_day, 1)  # to be moved in a minute
+        odds = _odds(view, left_kwh)
+        direction = _shares(odds, pace_kwh)  # (batch, 2)
+        spare_kwh = (direction * (odds.energy_kwh - pace_kwh[:, None] * odds.minutes)).sum(axis=1)
+        starts = view.chance[:, 0] * (pace_kwh + np.maximum(spare_kwh, 0.0)) < pace_kwh
+        each = direction / np.maximum(odds.fits.sum(axis=2), 1)
+        cumulative = np.cumsum((odds.fits * each[:, :, None]).reshape(len(starts), -1), axis=1)  # (batch, 2K)
+        drawn = view.chance[:, 1] * cumulative[:, -1]
+        action = 1 + (cumulative[:, :-1] <= drawn[:, None]).sum(axis=1)
+        return replay_signature(view.library, action * (starts & (cumulative[:, -1] > 0.0))), memory
+
+
+def _odds(view: View, left_kwh: FloatArray) -> _Odds:
+    """Find the decoys that neither the battery nor the day's target would cut short."""
+    battery, soc = view.battery, view.state.soc
+    empty_kwh = (np.asarray(battery.soc_max) - soc) * battery.capacity_kwh / battery.charge_efficiency
+    stored_kwh = (soc - battery.soc_min) * battery.capacity_kwh * battery.discharge_efficiency
+    room_kwh = np.maximum(np.stack([empty_kwh, stored_kwh], axis=1), 0.0)
+    energy_kwh = _energy_kwh(view)
+    fits = (energy_kwh > 0.0) & (energy_kwh <= np.minimum(room_kwh, left_kwh[:, None])[:, :, None])
+    number = np.maximum(fits.sum(axis=2), 1)
+    minutes = (fits * view.library.lengths[:-1]).sum(axis=2) / number
+    return _Odds(fits, (energy_kwh * fits).sum(axis=2) / number, minutes, room_kwh)
+
+
+def _energy_kwh(view: View) -> FloatArray:
+    """Say what each decoy would move, in and out, if the load stayed as it is, (batch, 2, K)."""
+    allowed = bt.connection(view.battery, view.load_w)
+    most_w = np.stack([allowed.highest_w, -allowed.lowest_w], axis=1)[:, :, None, None]
+    watts = view.library.watts[: view.library.size]
+    energy_kwh: FloatArray = np.minimum(watts, most_w).sum(axis=3) * KWH_PER_W_MINUTE
+    return energy_kwh
+
+
+def _shares(odds: _Odds, pace_kwh: FloatArray) -> FloatArray:
+    """Share the next decoy out between charging and discharging, (batch, 2).
+
+    As many kWh are to go in as out, more of them to where the battery has more room. Where that is too slow
+    even without a pause, since the load leaves little to discharge, charging gets the share that it takes.
+    """
+    some = odds.energy_kwh > 0.0
+    weight = np.where(some, odds.room_kwh / np.where(some, odds.energy_kwh, 1.0), 0.0)
+    charging = weight[:, 0] / np.maximum(weight.sum(axis=1), 1e-300)
+    gain_kwh = odds.energy_kwh - pace_kwh[:, None] * odds.minutes
+    gap_kwh = gain_kwh[:, 0] - gain_kwh[:, 1]
+    needed = -gain_kwh[:, 1] / np.where(gap_kwh > 0.0, gap_kwh, np.inf)
+    charging = np.where(some.all(axis=1), np.clip(np.maximum(charging, needed), 0.0, 1.0), charging)
+    return np.stack([charging, 1.0 - charging], axis=1) * some
