@@ -1,5 +1,7 @@
 """`meterveil attack` as a user types it, and the page and pictures that it leaves."""
 
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -43,6 +45,22 @@ def test_an_adaptive_curve_ends_with_cards_and_a_page(meterveil, real_data, tmp_
     assert "co, 1 copies" in result.output
     assert "masked copies of the training days" in (tmp_path / "out/attack/adaptive.html").read_text()
     assert cards.read(tmp_path / "results", "adaptive_random_1_days")
+
+
+def test_recorded_cards_are_drawn_without_data(meterveil, tmp_path):
+    results = Path(__file__).parents[2] / "results"
+    result = meterveil("attack", "ukdale", "--recorded", "--results", results)
+    assert result.exit_code == 0, result.output
+    page = (tmp_path / "out/attack/attack.html").read_text()
+    assert "<h2>UK-DALE, one day</h2>" in page
+    assert "REDD" not in page
+
+
+def test_nothing_recorded_is_said(meterveil, tmp_path):
+    cards.write(tmp_path / "results", [Card("other", "r", "f1", "redd", measured=1.0)])
+    result = meterveil("attack", "redd", "--recorded")
+    assert result.exit_code == 2
+    assert "holds no attack on redd" in result.output
 
 
 @pytest.mark.parametrize(

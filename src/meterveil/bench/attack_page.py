@@ -38,6 +38,16 @@ def write_attack(attacks: Sequence[tuple[Readings, Sequence[Card]]], folder: Pat
     return outputs.write_text(folder / FILES[0], page("What the attackers read", sections, words))
 
 
+def write_recorded(cards: Sequence[Card], folder: Path) -> Path:
+    """Write the page of recorded cards, table by table, without fitting anything; return it."""
+    outputs.folder(folder, FILES)
+    tables: dict[tuple[str, str], list[Card]] = {}
+    for card in cards:
+        tables.setdefault((card.table, card.dataset), []).append(card)
+    sections = [section for several in tables.values() for section in _recorded(several)]
+    return outputs.write_text(folder / FILES[0], page("What the attackers read", sections))
+
+
 def write_curve(cards: Sequence[Card], steps: str, folder: Path) -> Path:
     """Write the page of an adaptive curve; return it."""
     outputs.folder(folder, CURVE_FILES)
@@ -108,12 +118,31 @@ _STEPS: Mapping[str, str] = {
 def _sections(readings: Readings, cards: Sequence[Card]) -> list[Section]:
     test = readings.trial.test
     heading = f"{_DATASETS[test.dataset]} house {test.house}, {_days(cards)}"
+    return [*_strength(heading, cards), Section("As read", "", (), day_picture(readings))]
+
+
+def _strength(heading: str, cards: Sequence[Card]) -> list[Section]:
     rows = shortfall_rows(cards)
     words = _BLIND if len(rows) > 1 else f"{_BLIND} Here every attacker beats both on every appliance."
     return [
-        Section(heading, readings.trial.table.replace("_", " "), (), strength_chart(cards)),
+        Section(heading, cards[0].table.replace("_", " "), (), strength_chart(cards)),
         Section("No better than blind", words, rows if len(rows) > 1 else ()),
-        Section("As read", "", (), day_picture(readings)),
+    ]
+
+
+def _recorded(cards: Sequence[Card]) -> list[Section]:
+    """Show one table of one data set: a curve where it is of a defence, the strength otherwise."""
+    if "defence" not in cards[0].settings:
+        return _strength(f"{_DATASETS[cards[0].dataset]}, {_days(cards)}", cards)
+    bare = [card for card in cards if is_reference(card)]
+    along = {
+        steps: [card for card in cards if (card.settings.get("epochs") is not None) == (steps == "epochs")]
+        for steps in _STEPS
+    }
+    return [
+        Section(curve_title(cards), _STEPS[steps], (), curve_chart([*bare, *measured], steps))
+        for steps, measured in along.items()
+        if any(not is_reference(card) for card in measured)
     ]
 
 

@@ -43,6 +43,7 @@ def attack(
         str, typer.Option(help="With --adaptive: masked copies to learn from, such as 0,1,3,6,12,24.")
     ] = "",
     epochs: Annotated[str, typer.Option(help="With --adaptive: epochs to train, such as 2,5,10,20.")] = "",
+    recorded: Annotated[bool, typer.Option(help="Only draw what --results holds; fit nothing.")] = False,
     seed: Annotated[int, typer.Option(min=0, help="Seed of all chance.")] = 0,
     workers: Annotated[int, typer.Option(min=1, help="Processes, of one thread each.")] = 2,
     results: Annotated[Path, typer.Option(help="Folder for the result cards.")] = Path("results"),
@@ -61,6 +62,9 @@ def attack(
     if pictures:
         check_picture(pictures / "day.png")
     outputs.folder(out, CURVE_FILES if adaptive else FILES)
+    if recorded:
+        show_file("page", _draw_recorded(protocol, results, out))
+        return
     names = _names(attackers) or DEFAULT_ATTACKERS
     folder = _data_folder(data)
     if cross:
@@ -106,6 +110,25 @@ def _attack(trials: Sequence[Trial], names: Sequence[str], places: _Places, work
             save(strength_chart(measured), places.pictures / f"{name}-strength.png")
             save(day_picture(readings), places.pictures / f"{name}-day.png")
     return write_attack(attacks, places.out)
+
+
+def _draw_recorded(name: str, results: Path, out: Path) -> Path:
+    from meterveil.bench import cards
+    from meterveil.bench.attack_page import write_recorded
+    from meterveil.bench.floors import from_documents
+    from meterveil.data.protocols import protocol
+
+    dataset = protocol(name).dataset
+    kinds = ("strength_", "crossing_", "adaptive_")
+    documents = [
+        card
+        for card in cards.read(results)
+        if card["table"].startswith(kinds)
+        and (card["dataset"] == dataset or card["table"].startswith(f"crossing_{dataset}"))
+    ]
+    if not documents:
+        raise InputError(f"{results} holds no attack on {dataset}; run meterveil attack {name} first")
+    return write_recorded(from_documents(documents), out)
 
 
 def _adapt(
