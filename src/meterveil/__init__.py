@@ -1,3 +1,19 @@
 """Smart-meter privacy that works on a real home battery."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from meterveil.defenders.bundle import Bundle
+
 __version__ = "0.1.0"
+
+
+def load_bundle(path: str | Path) -> Bundle:
+    """Read a trained defence that `meterveil export` wrote; it acts with NumPy and onnxruntime alone."""
+    from meterveil.defenders import bundle  # noqa: PLC0415  importing the package costs nothing
+
+    return bundle.load_bundle(path)

@@ -14,9 +14,11 @@ from meterveil import __version__
 from meterveil.cli.attack import attack
 from meterveil.cli.audit import audit
 from meterveil.cli.data import app as data
+from meterveil.cli.export import export
 from meterveil.cli.options import spoken
 from meterveil.cli.signatures import app as signatures
 from meterveil.cli.simulate import demo, simulate
+from meterveil.cli.train import train
 from meterveil.errors import InputError
 
 
@@ -47,6 +49,8 @@ app.command("simulate")(simulate)
 app.command("demo")(demo)
 app.command("attack")(attack)
 app.command("audit")(audit)
+app.command("train")(train)
+app.command("export")(export)
 
 
 def _say(message: str, colour: str) -> None:

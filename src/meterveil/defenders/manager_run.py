@@ -1,0 +1,193 @@
+"""A training as a folder: what was asked, what was learned from, the probe, the checkpoint and the policy."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors import SafetensorError
+from safetensors.numpy import load as load_arrays
+from safetensors.numpy import save as arrays_bytes
+
+from meterveil import __version__
+from meterveil.core.arrays import KWH_PER_W_MINUTE
+from meterveil.core.decoys import Library
+from meterveil.core.env import EnvParams
+from meterveil.core.rollout import rollout
+from meterveil.core.scenario import Scenario
+from meterveil.data import outputs, settings
+from meterveil.data import scenario as rows
+from meterveil.data.household import Household
+from meterveil.data.run import Setup
+from meterveil.data.windows import Scaler
+from meterveil.defenders.bundle import tariff_document
+from meterveil.defenders.policy import Choice, ManagerPolicy, Mlp
+from meterveil.defenders.presets import Preset, preset
+from meterveil.errors import InputError
+
+RUN, LIBRARY, POLICY = "run.json", "library.json", "policy.safetensors"
+FORMAT = "meterveil-run-1"
+
+
+@dataclass(frozen=True)
+class Options:
+    """Say how a household's defence is to be trained."""
+
+    preset: Preset = field(default_factory=lambda: preset("fast"))
+    probe: str = "transformer"
+    weight: float = 1.0
+    clip_signatures: bool = False
+    choice: Choice = "sampled"
+    """How the policy acts once it is trained; the paper trains by sampling and does not say."""
+
+
+@dataclass(frozen=True)
+class Listeners:
+    """Tell somebody how it goes."""
+
+    on_epoch: Callable[[int, float], object] | None = None
+    on_update: Callable[[Any], object] | None = None
+
+
+@dataclass(frozen=True)
+class LoadedRun:
+    """Hold a finished training."""
+
+    policy: ManagerPolicy
+    network: Mlp
+    library: Library
+    document: dict[str, Any]
+    """What `run.json` says."""
+
+
+def learn(
+    household: Household,
+    days: Sequence[date],
+    setup: Setup,
+    options: Options,
+    folder: Path,
+    notes: Mapping[str, Any] | None = None,
+    listeners: Listeners | None = None,
+) -> LoadedRun:
+    """Train a defence for a household on these days, or go on where the folder's training stopped."""
+    from meterveil.defenders import manager, probe_training, probes  # noqa: PLC0415  torch waits for a training
+
+    listeners = listeners or Listeners()
+    params = EnvParams(setup.battery, setup.library)
+    scenario = training_scenario(household, days, setup)
+    untrained = probes.Probe(probes.check_kind(options.probe), Scaler(0.0, 1.0))
+    lesson = manager.Lesson(
+        params, scenario, untrained, options.preset, options.weight, setup.seed, options.clip_signatures
+    )
+    manager.check(lesson)
+    document = _document(household, days, setup, options, notes or {})
+    _write(folder, setup.library, document)
+    if (folder / probes.CARD).exists():
+        probe = probes.load(folder)
+    else:
+        with manager.own_randomness():
+            probe = probe_training.train_probe(
+                options.probe, household, days, setup.seed, progress=listeners.on_epoch
+            )
+        probes.save(probe, folder)
+    trained = manager.train(replace(lesson, probe=probe), folder, listeners.on_update)
+    weights = arrays_bytes(trained.network.arrays())
+    document |= {
+        "status": "finished",
+        "probe": {"kind": probe.kind, **probe.quality},
+        "weights": hashlib.sha256(weights).hexdigest(),
+        "figures": _figures(trained.policy(options.choice), scenario, setup)
+        | {"decisions": trained.curve[-1].decisions, "minutes": trained.curve[-1].minutes},
+        "curve": [asdict(update) for update in trained.curve],
+    }
+    _write(folder, setup.library, document, weights)
+    return load_run(folder)
+
+
+def training_scenario(household: Household, days: Sequence[date], setup: Setup) -> Scenario:
+    """Make an episode of every day."""
+    if not days:
+        raise InputError(
+            f"{household.name} records no civil day from midnight to midnight that could be learned from; "
+            f"it holds {household.minutes[0]:%Y-%m-%d %H:%M} to {household.minutes[-1]:%Y-%m-%d %H:%M}: "
+            "give a longer record"
+        )
+    return rows.days(household, days, setup.tariff)
+
+
+def load_run(folder: Path) -> LoadedRun:
+    """Read a finished training; a missing, foreign or altered file is refused."""
+    document = read_document(folder)
+    if document["status"] != "finished":
+        raise InputError(f"the training in {folder} is not finished; go on with meterveil train --resume")
+    try:
+        weights = (folder / POLICY).read_bytes()
+        library = Library.from_json((folder / LIBRARY).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"the run {folder} lacks a file: {error}; train anew") from error
+    if hashlib.sha256(weights).hexdigest() != document["weights"] or library.digest() != document["library"]:
+        raise InputError(f"{POLICY} or {LIBRARY} in {folder} was altered since the training; train anew")
+    try:
+        network = Mlp.of(load_arrays(weights))
+    except SafetensorError as error:
+        raise InputError(f"{folder / POLICY} is damaged: {error}; train anew") from error
+    options = document["options"]
+    policy = ManagerPolicy(network, library.n_actions, options["preset"]["masked"], options["choice"])
+    return LoadedRun(policy, network, library, document)
+
+
+def read_document(folder: Path) -> dict[str, Any]:
+    """Read what a run says of itself, finished or not."""
+    try:
+        document = json.loads((folder / RUN).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise InputError(f"{folder} holds no training ({RUN}); {error}") from error
+    if not isinstance(document, dict) or document.get("format") != FORMAT:
+        raise InputError(f'{folder / RUN} is not of "format": "{FORMAT}"; train anew')
+    return document
+
+
+def _document(
+    household: Household, days: Sequence[date], setup: Setup, options: Options, notes: Mapping[str, Any]
+) -> dict[str, Any]:
+    return {
+        "format": FORMAT,
+        "version": __version__,
+        "status": "unfinished",
+        **notes,
+        "household": household.name,
+        "aggregate": household.aggregate,
+        "days": [str(day) for day in days],
+        "seed": setup.seed,
+        "battery": settings.battery_values(setup.battery),
+        "tariff": tariff_document(setup.tariff),
+        "library": setup.library.digest(),
+        "options": asdict(options),
+    }
+
+
+def _write(folder: Path, library: Library, document: dict[str, Any], weights: bytes | None = None) -> None:
+    files: dict[Path, Callable[[Path], object]] = {
+        folder / LIBRARY: outputs.text_writer(library.to_json()),
+    }
+    if weights is not None:
+        files[folder / POLICY] = lambda path: path.write_bytes(weights)
+    files[folder / RUN] = outputs.text_writer(json.dumps(document, indent=1) + "\n")
+    outputs.write_all(files)
+
+
+def _figures(policy: ManagerPolicy, scenario: Scenario, setup: Setup) -> dict[str, float]:
+    """Measure what the policy does on the days that it learned from: no claim, but a first look."""
+    rngs = [np.random.default_rng([setup.seed, row]) for row in range(scenario.batch)]
+    trace = rollout(policy, setup.battery, setup.library, scenario, rngs)
+    return {
+        "training_days_moved_kwh": float(np.abs(trace.power_w).sum(axis=1).mean() * KWH_PER_W_MINUTE),
+        "training_days_rms_w": float(np.sqrt(np.mean(trace.power_w**2))),
+        "training_days_end_soc": float(trace.soc[:, -1].mean()),
+    }

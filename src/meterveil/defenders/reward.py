@@ -1,0 +1,142 @@
+"""The manager's reward: how much harder a replay made the probe's work, less what it cost (section 5, D5)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import numpy.typing as npt
+
+from meterveil.core.arrays import BoolArray, FloatArray, IntArray
+from meterveil.core.env import WINDOW, EnvState
+from meterveil.core.scenario import Scenario
+from meterveil.defenders.probes import Probe
+from meterveil.errors import InputError
+
+Float32Array = npt.NDArray[np.float32]
+
+LOSSES: dict[str, Callable[[Float32Array, float], FloatArray]] = {
+    "mse": lambda error, std_w: _mean_square(error),
+    "rmse": lambda error, std_w: np.sqrt(_mean_square(error)),
+    "mse_kw2": lambda error, std_w: _mean_square(error) * (std_w / 1000.0) ** 2,
+    "rmse_kw": lambda error, std_w: np.sqrt(_mean_square(error)) * (std_w / 1000.0),
+}
+"""Name -> what a window's scaled errors, (batch, 60), come to; the paper does not say which it used.
+
+`mse` is what the probe was trained with, in spreads of the household's load.
+"""
+
+LEAST_KNOWN = 0.5
+"""A day of which less is known teaches nothing: the battery rests wherever the load is unknown."""
+
+WORKERS = 2
+"""Threads that a batch of windows is shared out to: torch lets go of Python's lock while it multiplies."""
+
+_WORTH_SHARING = 16
+_CLEAN_BATCH = 64
+"""Windows at a time: more of them leave the processor's cache."""
+
+
+def check_lambda(weight: float) -> float:
+    """Refuse a trade-off outside `eq:total_reward`."""
+    if not 0.0 <= weight <= 1.0:
+        raise InputError(f"lambda is {weight:g}; allowed is 0 (cost alone) to 1 (privacy alone)")
+    return weight
+
+
+def check_loss(name: str) -> str:
+    """Refuse a loss that is not in the registry."""
+    if name not in LOSSES:
+        raise InputError(f"there is no loss {name!r}; known are {', '.join(LOSSES)}")
+    return name
+
+
+class ProbeReward:
+    """Judge decisions on one scenario; build it once, since that computes all its clean terms.
+
+    A window with an unknown minute pays nothing: neither of its terms is known.
+    """
+
+    def __init__(self, probe: Probe, scenario: Scenario, weight: float = 1.0, loss: str = "mse") -> None:
+        self.probe, self.weight, self.loss = probe, check_lambda(weight), check_loss(loss)
+        self._pool = ThreadPoolExecutor(WORKERS)
+        _check_scenario(scenario)
+        self.scenario = scenario
+        self.scaled = probe.scaler.transform(scenario.load_w).astype(np.float32)
+        self.complete = _complete_windows(scenario)
+        self.clean = self._clean_losses()
+
+    def __call__(self, scenario: Scenario, before: EnvState, action: IntArray, after: EnvState) -> FloatArray:
+        """Return `eq:total_reward` of one decision for each household."""
+        privacy = self.privacy(after.row, after.minute, after.past_w, after.moved_kwh > 0.0)
+        return self.weight * privacy - (1.0 - self.weight) * after.cost
+
+    def privacy(self, row: IntArray, minute: IntArray, past_w: FloatArray, moved: BoolArray) -> FloatArray:
+        """Return `eq:privacy_reward` of the windows that end before these minutes; 0 where nothing moved.
+
+        The probe is asked once, about all windows that count.
+        """
+        paid = np.zeros(len(row))
+        asked = np.flatnonzero(moved & self.complete[row, minute])
+        if len(asked):
+            at = row[asked], minute[asked]
+            disturbance = (past_w[asked] / self.probe.scaler.std).astype(np.float32)
+            paid[asked] = self._losses(self._windows(*at), disturbance) - self.clean[at]
+        return paid
+
+    def _losses(self, clean: Float32Array, disturbance: Float32Array) -> FloatArray:
+        error = self._reconstruct(clean + disturbance) - clean
+        return LOSSES[self.loss](error, self.probe.scaler.std)
+
+    def _reconstruct(self, seen: Float32Array) -> Float32Array:
+        """Let the probe answer; how windows are shared out depends on their number alone."""
+        if self.probe.network is None or len(seen) < _WORTH_SHARING:
+            return self.probe.reconstruct(seen)
+        parts = self._pool.map(self.probe.reconstruct, np.array_split(seen, WORKERS))
+        return np.concatenate(list(parts))
+
+    def _windows(self, row: IntArray, minute: IntArray) -> Float32Array:
+        """Cut out the clean hours that end before these minutes, (batch, 60)."""
+        columns = (self.scenario.lead - WINDOW + minute)[:, None] + np.arange(WINDOW)
+        windows: Float32Array = self.scaled[row[:, None], columns]
+        return windows
+
+    def _clean_losses(self) -> FloatArray:
+        """Compute the second term of `eq:privacy_reward` for every row and minute (D5)."""
+        losses = np.zeros(self.complete.shape)
+        rows, minutes = np.nonzero(self.complete)
+        for begin in range(0, len(rows), _CLEAN_BATCH):
+            at = rows[begin : begin + _CLEAN_BATCH], minutes[begin : begin + _CLEAN_BATCH]
+            windows = self._windows(*at)
+            losses[at] = self._losses(windows, np.zeros_like(windows))
+        return losses
+
+
+def _complete_windows(scenario: Scenario) -> BoolArray:
+    """Tell of every row and minute whether all of the hour before it is known, (row, minute + 1)."""
+    unknown = np.cumsum(np.isnan(scenario.load_w), axis=1, dtype=np.int64)
+    unknown = np.concatenate([np.zeros((scenario.batch, 1), dtype=np.int64), unknown], axis=1)
+    ends = scenario.lead + np.arange(scenario.horizon + 1)
+    complete: BoolArray = unknown[:, ends] == unknown[:, ends - WINDOW]
+    return complete
+
+
+def _check_scenario(scenario: Scenario) -> None:
+    if scenario.lead < WINDOW:
+        raise InputError(
+            f"the scenario knows {scenario.lead} minutes before its start; a reward needs {WINDOW} of them"
+        )
+    acting = scenario.load_w[:, scenario.lead :]
+    for row, minutes in enumerate(scenario.minutes):
+        known = float(np.mean(~np.isnan(acting[row, :minutes])))
+        if known < LEAST_KNOWN:
+            raise InputError(
+                f"only {known:.0%} of the load of training day {row + 1} is known, the rest is NaN; "
+                f"give days of which at least {LEAST_KNOWN:.0%} is known"
+            )
+
+
+def _mean_square(error: Float32Array) -> FloatArray:
+    squares: FloatArray = np.mean(error.astype(np.float64) ** 2, axis=1)
+    return squares
