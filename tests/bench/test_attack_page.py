@@ -1,5 +1,6 @@
 """`meterveil attack` as a user types it, and the page and pictures that it leaves."""
 
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -54,6 +55,13 @@ def test_recorded_cards_are_drawn_without_data(meterveil, tmp_path):
     page = (tmp_path / "out/attack/attack.html").read_text()
     assert "<h2>UK-DALE, one day</h2>" in page
     assert "REDD" not in page
+
+
+def test_without_the_extra_the_attack_says_how_to_get_it(meterveil, monkeypatch):
+    monkeypatch.setattr(sys.modules["meterveil.cli.attack"], "find_spec", lambda name: None)
+    result = meterveil("attack", "redd")
+    assert result.exit_code == 2
+    assert "pip install 'meterveil[train]'" in result.output
 
 
 def test_nothing_recorded_is_said(meterveil, tmp_path):

@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
@@ -14,7 +15,7 @@ import typer
 
 from meterveil.cli import options as opt
 from meterveil.cli.adaptive import curve_of, measured_points, points, show_curve, write_page
-from meterveil.errors import InputError
+from meterveil.errors import InputError, how_to_install
 
 if TYPE_CHECKING:
     from meterveil.attackers.fitting import Job
@@ -53,6 +54,7 @@ def attack(
     ] = None,
 ) -> None:
     """Fit the attackers, score what they read out of the meter; write result cards and a page."""
+    _check_installed()
     from meterveil.bench.attack_page import CURVE_FILES, FILES
     from meterveil.bench.strength import DEFAULT_ATTACKERS
     from meterveil.cli.tables import show_file
@@ -80,6 +82,12 @@ def attack(
     else:
         page = _attack(trials, names, _Places(folder, results, out, pictures), workers)
     show_file("page", page)
+
+
+def _check_installed() -> None:
+    missing = [name for name in ("joblib", "safetensors", "torch") if find_spec(name) is None]
+    if missing:
+        raise InputError(f"attacking needs {', '.join(missing)}; get it with {how_to_install('train')}")
 
 
 class _Places(NamedTuple):
