@@ -32,7 +32,7 @@ def household(start="2024-04-15", gap=slice(0, 0)):
 
 @pytest.fixture(scope="module")
 def run():
-    return simulate(household(gap=slice(600, 700)), "random", DAY, 1, Setup(LIBRARY, seed=1))
+    return simulate(household(gap=slice(600, 700)), "random_equal", DAY, 1, Setup(LIBRARY, seed=1))
 
 
 @pytest.fixture(scope="module")

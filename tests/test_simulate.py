@@ -156,7 +156,7 @@ def test_the_synthetic_household_is_drawn_as_long_as_asked():
 
 def test_the_demo_compares_three_defences_on_the_same_load():
     none, random, flat_run = demo_runs()
-    assert [run.defence for run in (none, random, flat_run)] == ["none", "random", "flat"]
+    assert [run.defence for run in (none, random, flat_run)] == ["none", "random_equal", "flat"]
     assert np.array_equal(none.meter_w, none.load_w)
     assert np.array_equal(none.load_w, random.load_w)
     assert np.std(flat_run.meter_w) < np.std(none.meter_w) / 3

@@ -69,7 +69,7 @@ def demo_runs(seed: int = 0) -> list[Run]:
     """Let three defences act on the same day of the embedded household."""
     household = load(SYNTHETIC)
     setup = Setup(settings.library(), seed=seed)
-    return [simulate(household, name, DEMO_DAY, 1, setup) for name in ("none", "random", "flat")]
+    return [simulate(household, name, DEMO_DAY, 1, setup) for name in ("none", "random_equal", "flat")]
 
 
 def household_for(

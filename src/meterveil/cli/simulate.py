@@ -45,7 +45,13 @@ ImportLimitW = Annotated[
 def simulate(
     path: opt.Source = opt.SYNTHETIC,
     *,
-    defence: Annotated[str, typer.Option(help="none, random or flat.")] = "random",
+    defence: Annotated[
+        str,
+        typer.Option(
+            help="none, random, flat, random_equal, rule_based, flat_decoys, best_effort, nill, stepping_ls1, "
+            "stepping_ls2, stepping_lc or stepping_rc (docs/defences.md)."
+        ),
+    ] = "random",
     start: Annotated[str | None, typer.Option(help="First day; default: the first well known one.")] = None,
     days: Annotated[int, typer.Option(help="How many days; the charge is carried over midnight.")] = 1,
     house: opt.House = None,
@@ -123,7 +129,7 @@ def demo(
     runs = demo_runs(seed)
     _show_runs({run.defence: run for run in runs}, f"{runs[0].household}, {runs[0].days()[0]}")
     if picture:
-        decoys = next(run for run in runs if run.defence == "random")
+        decoys = next(run for run in runs if run.defence == "random_equal")
         _show_page("picture", plots.save(plots.hero_figure(decoys), picture))
     found = attack(load(opt.SYNTHETIC), runs)
     show_table(attack_rows(found), "what attackers read")
