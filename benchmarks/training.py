@@ -1,0 +1,170 @@
+"""How long the manager's training takes, beside the obvious implementation, in one run.
+
+Both train with the paper's settings on ten days of the embedded household, under the same transformer probe.
+The obvious one steps one Gymnasium household and asks the probe twice in every decision, for the masked and
+for the clean window; it is run on a small part of the budget, and its time is scaled up. `--household redd`
+or `ukdale` takes a real house from $METERVEIL_DATA. The probe is not trained: that does not change its cost.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from rich.console import Console
+from rich.table import Table
+from stable_baselines3 import PPO
+from torch.profiler import ProfilerActivity, profile, record_function
+
+from _record import record
+from meterveil.adapters.gymnasium import HouseholdEnv
+from meterveil.core.arrays import FloatArray, IntArray
+from meterveil.core.battery import Battery
+from meterveil.core.env import EnvParams, EnvState
+from meterveil.core.scenario import Scenario
+from meterveil.core.tariff import PAPER_TARIFF
+from meterveil.data import scenario as rows
+from meterveil.data import synthetic
+from meterveil.data.load import load
+from meterveil.data.protocols import PROTOCOLS
+from meterveil.data.windows import Scaler
+from meterveil.defenders import probes
+from meterveil.defenders.manager import Lesson, Trained, train
+from meterveil.defenders.presets import preset
+from meterveil.defenders.reward import Float32Array, ProbeReward
+
+PLAIN_DECISIONS = 4096
+"""One horizon of the paper's: the obvious implementation collects and learns once."""
+PROFILED_DAYS = 15
+PRODUCTS = ("aten::addmm", "aten::bmm", "aten::mm", "aten::baddbmm")
+
+
+class ObviousReward:
+    """Ask the probe about both windows of every decision, one at a time."""
+
+    def __init__(self, probe: probes.Probe) -> None:
+        self.probe = probe
+
+    def __call__(self, scenario: Scenario, before: EnvState, action: IntArray, after: EnvState) -> FloatArray:
+        """Return one reward."""
+        end = scenario.lead + after.minute[0]
+        clean_w = scenario.load_w[after.row, end - 60 : end]
+        clean = np.nan_to_num(self.probe.scaler.transform(clean_w)).astype(np.float32)
+        masked = clean + (after.past_w / self.probe.scaler.std).astype(np.float32)
+        errors = [np.mean((self.probe.reconstruct(seen) - clean) ** 2) for seen in (masked, clean)]
+        return np.array([errors[0] - errors[1]]) * (after.moved_kwh > 0.0)
+
+
+def lesson(name: str) -> Lesson:
+    """Take ten days of a house and a transformer of the paper's size."""
+    if name == "synthetic":
+        home = synthetic.household(np.random.default_rng(0), days=10)
+        days = home.days()
+    else:
+        protocol = PROTOCOLS[name]
+        home = load(Path(os.environ["METERVEIL_DATA"]) / protocol.dataset, protocol.house, appliances=[])
+        days = list(protocol.training)
+    scenario = rows.days(home, days, PAPER_TARIFF)
+    torch.manual_seed(0)
+    network = probes.build("transformer")
+    assert network is not None
+    probe = probes.Probe("transformer", Scaler.fit(scenario.load_w), network.eval())
+    return Lesson(EnvParams(Battery(), synthetic.decoy_library()), scenario, probe, preset("paper"))
+
+
+def plain_seconds(asked: Lesson) -> tuple[float, int]:
+    """Train the obvious way for one horizon; return seconds and simulated minutes."""
+    settings, minutes = asked.preset, 0
+
+    class Counting(HouseholdEnv):
+        def step(self, action):  # type: ignore[no-untyped-def]
+            nonlocal minutes
+            before = self.state.minute[0]
+            answer = super().step(action)
+            minutes += int(self.state.minute[0] - before)
+            return answer
+
+    household = Counting(asked.params, asked.scenario, ObviousReward(asked.probe))
+    model = PPO(
+        "MlpPolicy",
+        household,
+        learning_rate=settings.learning_rate,
+        n_steps=settings.horizon,
+        batch_size=settings.minibatch,
+        n_epochs=settings.epochs,
+        clip_range=settings.clip,
+        ent_coef=settings.entropy,
+        target_kl=settings.target_kl,
+        seed=0,
+        device="cpu",
+    )
+    began = time.perf_counter()
+    model.learn(PLAIN_DECISIONS)
+    return time.perf_counter() - began, minutes
+
+
+def probe_share(asked: Lesson) -> tuple[float, float]:
+    """Profile a short training on one core: shares of its time in the probe, and in the probe's products."""
+    short = replace(asked, preset=replace(asked.preset, budget_days=PROFILED_DAYS))
+    shared_out = ProbeReward._reconstruct
+
+    def recorded(self: ProbeReward, seen: Float32Array) -> Float32Array:
+        with record_function("probe"):
+            return self.probe.reconstruct(seen)
+
+    ProbeReward._reconstruct = recorded  # type: ignore[method-assign]
+    try:
+        with profile(activities=[ProfilerActivity.CPU]) as profiled, record_function("training"):
+            train(short)
+    finally:
+        ProbeReward._reconstruct = shared_out  # type: ignore[method-assign]
+    events = profiled.events()
+    whole = sum(event.cpu_time_total for event in events if event.name == "training")
+    inside = sum(event.cpu_time_total for event in events if event.name == "probe")
+    products = sum(
+        event.self_cpu_time_total for event in events if event.name in PRODUCTS and _within(event, "probe")
+    )
+    return inside / whole, products / whole
+
+
+def _within(event: Any, name: str) -> bool:
+    while event is not None and event.name != name:
+        event = event.cpu_parent
+    return event is not None
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--household", default="synthetic", choices=["synthetic", *PROTOCOLS])
+    asked = lesson(parser.parse_args().household)
+    torch.set_num_threads(1)
+    plain_s, plain_minutes = plain_seconds(asked)
+    began = time.process_time()
+    trained: Trained = train(asked)
+    cpu_s = time.process_time() - began
+    minutes = trained.curve[-1].minutes
+    scaled_s = plain_s * minutes / plain_minutes
+    share, products = probe_share(asked)
+    table = Table("what", "value", "unit", "target", title="Training with the paper's budget")
+    for words, value, unit, target in (
+        ("300 days with a transformer probe", trained.seconds, "s", "<= 90"),
+        ("300 days with a transformer probe, processor time", cpu_s, "s", ""),
+        ("the obvious implementation, scaled up", scaled_s, "s", ""),
+        ("obvious implementation / ours", scaled_s / trained.seconds, "x", ">= 8"),
+        ("share of the time inside the probe", share * 100, "%", ">= 50"),
+        ("share of the time inside the probe's matrix products", products * 100, "%", ""),
+        ("decisions", trained.curve[-1].decisions, "", ""),
+    ):
+        record(f"training: {words}", value, unit, target)
+        table.add_row(words, f"{value:,.3g}" if value < 1000 else f"{value:,.0f}", unit, target)
+    Console().print(table)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,121 @@
+"""`meterveil train` and `meterveil export` from the outside."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+import meterveil
+from meterveil.cli import app
+
+QUICK = ("--probe", "identity", "--days", "2", "--budget-days", "12")
+
+
+def run(*arguments):
+    return CliRunner().invoke(app, [str(part) for part in arguments], env={"METERVEIL_DATA": ""})
+
+
+def said(result):
+    return " ".join(result.output.split())
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    out = tmp_path_factory.mktemp("train") / "run"
+    result = run("train", "synthetic", *QUICK, "--out", out)
+    assert result.exit_code == 0, result.output
+    return out, result
+
+
+def test_a_training_leaves_a_run_that_says_what_it_is(trained):
+    out, result = trained
+    document = json.loads((out / "run.json").read_text())
+    assert document["status"] == "finished"
+    assert document["options"]["probe"] == "identity"
+    assert document["options"]["weight"] == 1.0
+    assert document["options"]["preset"]["budget_days"] == 12.0
+    assert len(document["days"]) == 2
+    assert document["figures"]["minutes"] >= 12 * 1440
+    assert {path.suffix for path in out.iterdir() if path.is_file()} == {".json", ".safetensors"}
+    assert "moved on a training day" in said(result)
+    assert out.resolve().as_uri() in result.output.replace("\n", "")
+
+
+def test_what_is_exported_loads_and_carries_the_card(trained, tmp_path):
+    result = run("export", trained[0], "--out", tmp_path / "bundle")
+    assert result.exit_code == 0, result.output
+    bundle = meterveil.load_bundle(tmp_path / "bundle")
+    assert bundle.library.n_actions == bundle.policy.n_actions == 21
+    assert bundle.card["asked"]["source"] == "synthetic"
+
+
+def test_a_finished_training_is_not_resumed_but_may_be_replaced(trained):
+    again = run("train", "--resume", "--out", trained[0])
+    assert again.exit_code == 2
+    assert "is finished; there is nothing to resume" in said(again)
+    before = (trained[0] / "policy.safetensors").read_bytes()
+    assert run("train", "synthetic", *QUICK, "--seed", 1, "--out", trained[0]).exit_code == 0
+    assert (trained[0] / "policy.safetensors").read_bytes() != before
+
+
+def test_an_unfinished_training_is_not_overwritten(trained, tmp_path):
+    document = json.loads((trained[0] / "run.json").read_text())
+    (tmp_path / "run.json").write_text(json.dumps({**document, "status": "unfinished"}))
+    result = run("train", "synthetic", *QUICK, "--out", tmp_path)
+    assert result.exit_code == 2
+    assert "holds an unfinished training; add --resume, or give --out another folder" in said(result)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--probe", "oracle"), "no probe 'oracle'; known are transformer, lstm, cnn, identity"),
+        (("--preset", "slow"), "no preset 'slow'; known are paper, fast"),
+        (("--lambda", "1.5"), "lambda is 1.5; allowed is 0"),
+        (("--choice", "lucky"), "no choice 'lucky'; known are sampled, greedy"),
+        (("--budget-days", "0"), "a budget of 0 days is none"),
+        (("--resume",), "holds no training"),
+        (("redd",), "is no folder of data sets; pass --data or set METERVEIL_DATA"),
+        (("--library", "{tmp}/none.json"), "cannot read"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused_in_one_line(tmp_path, arguments, words):
+    given = [part.replace("{tmp}", str(tmp_path)) for part in arguments]
+    result = run("train", *given, "--out", tmp_path / "run")
+    assert result.exit_code == 2, result.output
+    assert words in said(result)
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_battery_that_can_do_nothing_or_too_little_is_refused(tmp_path):
+    weak = tmp_path / "battery.json"
+    weak.write_text('{"charge_w": 500, "discharge_w": 500}')
+    result = run("train", "synthetic", *QUICK, "--battery", weak, "--out", tmp_path / "run")
+    assert result.exit_code == 2
+    assert "the battery 500 W; leave it out, or accept that its top is cut off (--clip)" in said(result)
+    weak.write_text('{"budget_kwh": 0}')
+    result = run("train", "synthetic", *QUICK, "--battery", weak, "--out", tmp_path / "run")
+    assert result.exit_code == 2
+    assert "this battery can do nothing" in said(result)
+
+
+@pytest.mark.parametrize(("hours", "unknown"), [(10, 0), (48, 40)])
+def test_a_record_shorter_than_a_day_or_full_of_gaps_is_refused(tmp_path, hours, unknown):
+    minutes = pd.date_range("2024-03-04", periods=hours * 60, freq="min", tz="UTC")
+    watts = np.random.default_rng(0).gamma(2.0, 200.0, len(minutes))
+    watts[60 : 60 + unknown * 60] = np.nan
+    pd.DataFrame({"time": minutes, "watts": watts}).to_parquet(tmp_path / "mine.parquet")
+    columns = ("--timestamp", "time", "--power", "watts", "--unit", "W", "--timezone", "UTC")
+    result = run("train", tmp_path / "mine.parquet", *columns, *QUICK, "--out", tmp_path / "run")
+    assert result.exit_code == 2
+    assert "records no civil day from midnight to midnight that could be learned from" in said(result)
+
+
+def test_the_paper_s_days_of_a_data_set_train(real_data, tmp_path):
+    result = run("train", "redd", "--data", real_data, *QUICK, "--lambda", 0.9, "--out", tmp_path / "run")
+    assert result.exit_code == 0, result.output
+    document = json.loads((tmp_path / "run" / "run.json").read_text())
+    assert (document["days"][0], document["days"][-1]) == ("2011-04-19", "2011-04-28")
+    assert document["options"]["weight"] == 0.9
