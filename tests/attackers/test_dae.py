@@ -5,21 +5,21 @@ from meterveil.attackers.dae import WINDOW, Network, dae
 
 def test_the_layers_are_as_wide_as_published():
     shapes = {
-        name: tuple(weight.shape) for name, weight in Network(64).named_parameters() if "weight" in name
+        name: tuple(weight.shape) for name, weight in Network(3, 64).named_parameters() if "weight" in name
     }
     inner = (64 - 3) * 8
     assert shapes == {
-        "encode.weight": (8, 1, 4),
-        "dense.0.weight": (inner, inner),
-        "dense.2.weight": (128, inner),
-        "dense.4.weight": (inner, 128),
-        "decode.weight": (8, 2, 4),
+        "encode.0.weight": (8, 1, 4),
+        "encode.2.weight": (inner, inner),
+        "encode.4.weight": (3 * 128, inner),
+        "decode.1.weight": (3 * inner, 128, 1),
+        "decode.5.weight": (3 * 8, 2, 4),
     }
 
 
 def test_the_level_of_the_house_is_seen():
     torch.manual_seed(0)
-    network, seen = Network(), torch.randn(1, 1, WINDOW)
+    network, seen = Network(3), torch.randn(1, 1, WINDOW)
     assert not torch.allclose(network(seen), network(seen + 1.0))
 
 

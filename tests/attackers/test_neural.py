@@ -7,6 +7,7 @@ import pytest
 import torch
 from homes import home
 from scores import scores
+from torch import nn
 
 from meterveil.attackers import bert4nilm, dae, electricity, nilmformer, seq2point
 from meterveil.attackers.baselines import AlwaysOff, Mean
@@ -31,8 +32,10 @@ EVERY = pytest.mark.parametrize("name", PUBLISHED)
 def small(name, **changes):
     """The same recipe with fewer windows, for the transformers also shorter and narrower."""
     builds = {
-        "bert4nilm": partial(WindowTransformer, 32, 32, 2),
-        "electricity": partial(electricity.Network, 32, 32),
+        "bert4nilm": lambda targets: nn.Sequential(
+            WindowTransformer(32, 32, 2 * targets), nn.Unflatten(1, (2, targets))
+        ),
+        "electricity": partial(electricity.Network, window=32, width=32),
     }
     recipe = PUBLISHED[name].recipe
     if name in builds:
@@ -43,7 +46,7 @@ def small(name, **changes):
 
 
 def quickly(name):
-    return small(name, epochs=1, stride=400)
+    return small(name, epochs=1, windows=8)
 
 
 def square_waves(days=4, seed=0):
@@ -58,27 +61,29 @@ def square_waves(days=4, seed=0):
     )
 
 
-def examples(household, recipe, target="kettle"):
+def examples(household, recipe, targets=("kettle",)):
     days = learning_and_choosing_days(household)
-    series = [series_of(household, target, part) for part in days]
-    scaling = scaling_of(series[0], target)
-    return [Examples.of(part, target, scaling, recipe.window, recipe.output, recipe.clock) for part in series]
+    series = [series_of(household, targets, part) for part in days]
+    scaling = scaling_of(series[0], targets)
+    return [
+        Examples.of(part, targets, scaling, recipe.window, recipe.output, recipe.clock) for part in series
+    ]
 
 
 @EVERY
 def test_a_network_answers_power_and_state_for_the_middle_of_its_window(name):
     recipe = PUBLISHED[name].recipe
-    answer = recipe.build().eval()(torch.randn(3, 5 if recipe.clock else 1, recipe.window))
-    assert answer.shape == (3, 2, recipe.output)
+    answer = recipe.build(4).eval()(torch.randn(3, 5 if recipe.clock else 1, recipe.window))
+    assert answer.shape == (3, 2, 4, recipe.output)
     assert (recipe.window - recipe.output) % 2 == 0
 
 
 @EVERY
 def test_a_network_has_single_precision_weights_that_all_are_learned(name):
     recipe = PUBLISHED[name].recipe
-    network = recipe.build().train()
+    network = recipe.build(1).train()
     batch = examples(home(), recipe)[0]
-    batch = batch.batch(batch.active[:4])
+    batch = batch.batch(batch.active[0][:4])
     for done in (0.0, 1.0):
         recipe.loss(network, batch, done).backward()
     for label, weight in network.named_parameters():
@@ -91,7 +96,7 @@ def test_a_network_has_single_precision_weights_that_all_are_learned(name):
 def test_every_part_of_a_window_can_change_what_is_said_of_its_middle(name):
     recipe = PUBLISHED[name].recipe
     torch.manual_seed(0)
-    network = recipe.build().eval()
+    network = recipe.build(1).eval()
     seen = torch.randn(1, 5 if recipe.clock else 1, recipe.window)
     other = seen.clone()
     other[0, 0, recipe.window // 2 + 20] += 3.0
@@ -148,7 +153,7 @@ def test_a_meter_shorter_than_a_window_or_with_gaps_is_read_throughout(name):
 
 @EVERY
 def test_an_attacker_that_learned_square_waves_beats_those_that_never_look(name):
-    faster = {"stride": 16, "batch": 16, "learning_rate": 2e-3} if name != "seq2point" else {}
+    faster = {"windows": 270, "batch": 16, "learning_rate": 2e-3} if name != "seq2point" else {"windows": 33}
     epochs = {"seq2point": 6, "nilmformer": 6}.get(name, 12)
     attacker = small(name, epochs=epochs, averaging=0.9, **faster)
     targets, teachers, days = ["microwave"], [square_waves()], [square_waves(days=1, seed=9)]
@@ -165,11 +170,11 @@ def test_an_attacker_that_learned_square_waves_beats_those_that_never_look(name)
 def drifting(learning_rate, epochs, patience=99):
     """A recipe whose loss has nothing to do with what it is judged by, so that most epochs make it worse."""
     return Recipe(
-        build=lambda: dae.Network(16),
+        build=lambda targets: dae.Network(targets, 16),
         loss=lambda network, batch, done: (network(batch.seen)[:, 0] - 50.0 * done).square().mean(),
         window=16,
         output=16,
-        stride=64,
+        windows=70,
         epochs=epochs,
         patience=patience,
         learning_rate=learning_rate,
@@ -180,7 +185,7 @@ def drifting(learning_rate, epochs, patience=99):
 def test_early_stopping_keeps_the_best_weights():
     recipe = drifting(1e-2, epochs=8)
     learning, choosing = examples(home(), recipe)
-    network, losses = recipe.build(), []
+    network, losses = recipe.build(1), []
     train(network, recipe, learning, choosing, np.random.default_rng(0), lambda _, loss: losses.append(loss))
     assert losses[-1] > min(losses)
     assert validation_loss(network, recipe, choosing) == min(losses)
@@ -191,7 +196,7 @@ def test_training_stops_when_patience_is_over():
     learning, choosing = examples(home(), recipe)
     losses = []
     train(
-        recipe.build(),
+        recipe.build(1),
         recipe,
         learning,
         choosing,
@@ -215,9 +220,10 @@ def test_the_scaling_and_the_weights_never_see_the_days_that_choose():
 def test_a_mixed_window_keeps_its_background_and_gets_the_donors_use():
     recipe = small("dae").recipe
     part = examples(home(), recipe)[0]
-    own, donor = part.starts[[300]], part.active[[0]]
-    mixed, before, given = part.mixed(own, donor), part.batch(own), part.batch(donor)
-    share = part.drawn[donor[0] : donor[0] + recipe.window] - part.drawn[own[0] : own[0] + recipe.window]
+    own, donor = part.starts[[300]], part.active[0][[0]]
+    mixed, before, given = part.mixed(own, donor[None]), part.batch(own), part.batch(donor)
+    drawn = part.drawn[0]
+    share = drawn[donor[0] : donor[0] + recipe.window] - drawn[own[0] : own[0] + recipe.window]
     torch.testing.assert_close(mixed.seen[0, 0], before.seen[0, 0] + share)
     assert torch.equal(mixed.power, given.power)
     assert torch.equal(mixed.on, given.on)
@@ -226,24 +232,43 @@ def test_a_mixed_window_keeps_its_background_and_gets_the_donors_use():
 
 def test_the_rest_of_a_window_holds_no_target_and_no_base_load():
     part = examples(home(), small("dae").recipe)[0]
-    rest = part.rest(part.active[:1])[0]
-    own = slice(int(part.active[0]), int(part.active[0]) + part.window)
-    kettle_free = part.seen[0, own] - part.drawn[own]
+    start = part.active[0][:1]
+    rest = part.rest(start)[0]
+    own = slice(int(start[0]), int(start[0]) + part.window)
+    kettle_free = part.seen[0, own] - part.drawn[0, own]
     assert float(rest.min()) == 0.0
     torch.testing.assert_close(rest, kettle_free - kettle_free.min())
 
 
-def test_the_aggregate_is_learned_from_real_windows_alone():
-    recipe = small("dae").recipe
-    part = examples(home(), recipe, target=AGGREGATE)[0]
+def test_the_aggregate_of_a_mixed_window_is_what_its_meter_shows():
+    recipe = small("dae", mixing=1.0, stacking=1.0).recipe
+    part = examples(home(), recipe, targets=("kettle", AGGREGATE, "fridge"))[0]
     for batch in _epoch(part, recipe, np.random.default_rng(0)):
-        torch.testing.assert_close(batch.seen[:, 0], batch.power)
+        torch.testing.assert_close(batch.seen[:, 0], batch.power[:, 1])
+
+
+def test_a_masked_home_s_aggregate_is_what_it_really_drew():
+    bare = home()
+    truth = bare.appliances_w | {AGGREGATE: bare.aggregate_w}
+    masked = replace(bare, aggregate_w=bare.aggregate_w + 500.0, appliances_w=truth)
+    recipe = small("dae", mixing=1.0).recipe
+    part = examples(masked, recipe, targets=("kettle", AGGREGATE))[0]
+    for batch in _epoch(part, recipe, np.random.default_rng(0)):
+        torch.testing.assert_close(batch.seen[:, 0], batch.power[:, 1])
+
+
+def test_mixed_windows_show_a_rare_target_in_use_more_often_than_life_does():
+    recipe = small("dae", mixing=1.0).recipe
+    part = examples(home(), recipe, targets=("kettle", "fridge"))[0]
+    batches = list(_epoch(part, recipe, np.random.default_rng(0)))
+    kettle = torch.cat([batch.on[:, 0] for batch in batches]).amax(dim=1).mean()
+    assert kettle > 1.5 * len(part.active[0]) / len(part.starts)
 
 
 def test_a_window_is_active_where_the_target_is_on_in_a_minute_asked_for():
     part = examples(home(), PUBLISHED["seq2point"].recipe)[0]
     on = {int(start) for start in part.starts if part.batch(np.array([start])).on.any()}
-    assert on == set(part.active.tolist())
+    assert on == set(part.active[0].tolist())
 
 
 def test_the_clock_closes_its_circles():
@@ -262,7 +287,7 @@ def test_days_without_a_whole_window_say_so():
 
 def test_the_loss_judges_power_and_state():
     batch = examples(home(), small("dae").recipe)[0]
-    batch = batch.batch(batch.active[:2])
+    batch = batch.batch(batch.active[0][:2])
 
     def say(power, logit):
         return lambda seen: torch.stack([power, logit], dim=1)

@@ -5,7 +5,7 @@ from meterveil.attackers.nilmformer import WINDOW, Network, nilmformer
 
 def network():
     torch.manual_seed(0)
-    return Network().eval()
+    return Network(3).eval()
 
 
 def window():

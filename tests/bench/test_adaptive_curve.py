@@ -5,9 +5,10 @@ import dataclasses
 import numpy as np
 import pytest
 
+from meterveil.attackers import fitting
 from meterveil.attackers.registry import attacker
 from meterveil.attackers.threat import Defence
-from meterveil.bench import adaptive_curve, cards
+from meterveil.bench import cards
 from meterveil.bench.adaptive_curve import (
     Curve,
     Point,
@@ -84,8 +85,8 @@ def test_a_defence_costs_an_attacker_that_never_saw_it(home, curve):
 
 def test_a_curve_over_epochs_trains_networks_that_long_and_never_twice(home, curve, monkeypatch):
     quick = dataclasses.replace(attacker("dae"))
-    quick = dataclasses.replace(quick, recipe=dataclasses.replace(quick.recipe, stride=600, mixing=0.0))
-    monkeypatch.setattr(adaptive_curve, "attacker", lambda name: quick)
+    quick = dataclasses.replace(quick, recipe=dataclasses.replace(quick.recipe, windows=8))
+    monkeypatch.setattr(fitting, "attacker", lambda name: quick)
     houses, point = {KEY: home}, Point(1, epochs=1)
     made = measure_point(curve, point, houses, ["dae"], workers=1)
     assert lines(made, "f1_head", "epochs")["dae"].keys() == {1}

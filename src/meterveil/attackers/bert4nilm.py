@@ -26,9 +26,11 @@ MASKED_UNTIL = 0.3
 """Share of the training after which the windows are whole, as they are in use."""
 
 
-def network() -> nn.Module:
+def network(targets: int) -> nn.Module:
     """Build two layers of attention, 256 wide."""
-    return WindowTransformer(WINDOW, width=256, outputs=2)
+    return nn.Sequential(
+        WindowTransformer(WINDOW, width=256, outputs=2 * targets), nn.Unflatten(1, (2, targets))
+    )
 
 
 def loss(network: nn.Module, batch: Batch, done: float) -> Tensor:
@@ -45,13 +47,12 @@ def bert4nilm() -> Neural:
             loss=loss,
             window=WINDOW,
             output=WINDOW,
-            stride=64,
             mixing=0.75,
             stacking=0.3,
             overlap=2,
             batch=4,
-            epochs=30,
-            patience=20,
+            epochs=90,
+            patience=30,
             learning_rate=3e-4,
         )
     )

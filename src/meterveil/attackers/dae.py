@@ -23,26 +23,33 @@ _FILTERS, _WIDTH, _WAIST = 8, 4, 128
 
 
 class Network(nn.Module):
-    """Map (batch, 1, window) readings to (batch, 2, window)."""
+    """Map (batch, 1, window) readings to (batch, 2, target, window); each target has a waist of its own."""
 
-    def __init__(self, window: int = WINDOW) -> None:
+    def __init__(self, targets: int, window: int = WINDOW) -> None:
         super().__init__()
-        inner = (window - _WIDTH + 1) * _FILTERS
-        self.encode = nn.Conv1d(1, _FILTERS, _WIDTH)
-        self.dense = nn.Sequential(
+        minutes = window - _WIDTH + 1
+        inner = minutes * _FILTERS
+        self.encode = nn.Sequential(
+            nn.Conv1d(1, _FILTERS, _WIDTH),
+            nn.Flatten(),
             nn.Linear(inner, inner),
             nn.ReLU(),
-            nn.Linear(inner, _WAIST),
-            nn.ReLU(),
-            nn.Linear(_WAIST, inner),
+            nn.Linear(inner, _WAIST * targets),
             nn.ReLU(),
         )
-        self.decode = nn.ConvTranspose1d(_FILTERS, 2, _WIDTH)
+        self.decode = nn.Sequential(
+            nn.Unflatten(1, (_WAIST * targets, 1)),
+            nn.Conv1d(_WAIST * targets, inner * targets, 1, groups=targets),
+            nn.ReLU(),
+            nn.Flatten(),
+            nn.Unflatten(1, (_FILTERS * targets, minutes)),
+            nn.ConvTranspose1d(_FILTERS * targets, 2 * targets, _WIDTH, groups=targets),
+            nn.Unflatten(1, (targets, 2)),
+        )
 
     def forward(self, seen: Tensor) -> Tensor:
         """Answer for every minute of the window."""
-        found = self.encode(seen)
-        return cast(Tensor, self.decode(self.dense(found.flatten(1)).view_as(found)))
+        return cast(Tensor, self.decode(self.encode(seen))).movedim(1, 2)
 
 
 def dae() -> Neural:
@@ -53,7 +60,7 @@ def dae() -> Neural:
             loss=power_and_state_loss,
             window=WINDOW,
             output=WINDOW,
-            stride=4,
+            windows=2880,
             overlap=16,
             batch=64,
             epochs=60,

@@ -28,16 +28,17 @@ PRETRAINING = 0.1
 
 
 class Network(nn.Module):
-    """Map (batch, 1, window) readings to (batch, 2, window): the discriminator answers."""
+    """Map (batch, 1, window) readings to (batch, 2, target, window): the discriminator answers."""
 
-    def __init__(self, window: int = WINDOW, width: int = 256) -> None:
+    def __init__(self, targets: int, window: int = WINDOW, width: int = 256) -> None:
         super().__init__()
         self.generator = WindowTransformer(window, width // 4, outputs=1)
-        self.discriminator = WindowTransformer(window, width, outputs=3)
+        self.discriminator = WindowTransformer(window, width, outputs=2 * targets + 1)
+        self.split = nn.Unflatten(1, (2, targets))
 
     def forward(self, seen: Tensor) -> Tensor:
         """Answer for every minute of the window."""
-        return cast(Tensor, self.discriminator(seen))[:, :2]
+        return cast(Tensor, self.split(self.discriminator(seen)[:, :-1]))
 
     def pretrain(self, seen: Tensor) -> Tensor:
         """Judge how well minutes are made up, and how well they are found out."""
@@ -45,7 +46,7 @@ class Network(nn.Module):
         invented = self.generator(hidden)
         generating = torch.mean((invented - seen)[chosen] ** 2)
         shown = torch.where(chosen, invented.detach(), seen)
-        suspicion = self.discriminator(shown)[:, 2]
+        suspicion = self.discriminator(shown)[:, -1]
         return generating + nn.functional.binary_cross_entropy_with_logits(suspicion, chosen[:, 0].float())
 
 
@@ -64,13 +65,12 @@ def electricity() -> Neural:
             loss=loss,
             window=WINDOW,
             output=WINDOW,
-            stride=64,
             mixing=0.75,
             stacking=0.3,
             overlap=2,
             batch=4,
-            epochs=30,
-            patience=20,
+            epochs=90,
+            patience=30,
             learning_rate=3e-4,
         )
     )

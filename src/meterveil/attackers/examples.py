@@ -25,29 +25,29 @@ MAX_STATE_WEIGHT = 10.0
 class Scaling(NamedTuple):
     """Figures of the learning days alone: scaled = (watts - shift) / factor."""
 
-    reading_shift_w: float
-    reading_factor_w: float
-    power_shift_w: float
-    power_factor_w: float
-    state_weight: float
-    """One over the entropy of the target's state, within bounds: rarer uses weigh more."""
+    reading_shift_w: FloatArray  # ()
+    reading_factor_w: FloatArray  # ()
+    power_shift_w: FloatArray  # (target,)
+    power_factor_w: FloatArray  # (target,)
+    state_weight: FloatArray  # (target,)
+    """One over the entropy of each target's state, within bounds: rarer uses weigh more."""
 
 
 class Batch(NamedTuple):
     """What a loss is computed from; `power` and `on` cover the minutes that the network answers for."""
 
     seen: Tensor  # (batch, channel, window): the scaled reading and, for recipes that ask, the clock
-    power: Tensor  # (batch, output) scaled
-    on: Tensor  # (batch, output) 0 or 1
-    state_weight: float = 1.0
+    power: Tensor  # (batch, target, output) scaled
+    on: Tensor  # (batch, target, output) 0 or 1
+    state_weight: Tensor  # (target, 1)
     """Makes a state as dear as a power: the rarer the target, the less its state alone would count."""
 
 
 class Series(NamedTuple):
-    """One stretch of neighbouring days of one household, with one target; NaN where unknown."""
+    """One stretch of neighbouring days of one household; NaN where unknown."""
 
     reading_w: FloatArray  # (minute,)
-    target_w: FloatArray  # (minute,)
+    targets_w: FloatArray  # (target, minute)
     clock: FloatArray  # (feature, minute)
 
 
@@ -60,11 +60,15 @@ def learning_and_choosing_days(household: Household) -> tuple[list[date], list[d
     return days[:-count], days[-count:]
 
 
-def series_of(household: Household, target: str, days: Sequence[date]) -> list[Series]:
+def series_of(household: Household, targets: Sequence[str], days: Sequence[date]) -> list[Series]:
     """Cut runs of neighbouring days out, so that no window reaches across a day that is left out."""
-    pieces = consecutive_pieces(household, days)
     return [
-        Series(piece.aggregate_w, truth_w(piece, target), clock_of(meter_of(piece))[0]) for piece in pieces
+        Series(
+            piece.aggregate_w,
+            np.stack([truth_w(piece, target) for target in targets]),
+            clock_of(meter_of(piece))[0],
+        )
+        for piece in consecutive_pieces(household, days)
     ]
 
 
@@ -79,15 +83,24 @@ def clock_of(meter: Meter) -> FloatArray:
     return np.concatenate([np.sin(angles), np.cos(angles)], axis=-2)
 
 
-def scaling_of(learning: Sequence[Series], target: str) -> Scaling:
-    """Measure readings and target on the learning days."""
+def scaling_of(learning: Sequence[Series], targets: Sequence[str]) -> Scaling:
+    """Measure readings and targets on the learning days."""
     reading = Scaler.fit(np.concatenate([series.reading_w for series in learning]))
-    target_w = np.concatenate([series.target_w for series in learning])
-    power = Scaler.fit(target_w)
+    targets_w = np.concatenate([series.targets_w for series in learning], axis=1)
+    powers = [Scaler.fit(target_w) for target_w in targets_w]
+    return Scaling(
+        np.asarray(reading.mean),
+        np.asarray(reading.std),
+        np.array([power.mean for power in powers]),
+        np.array([power.std for power in powers]),
+        np.array([_state_weight(*one) for one in zip(targets_w, targets, strict=True)]),
+    )
+
+
+def _state_weight(target_w: FloatArray, target: str) -> float:
     share = float(np.mean(_on(target_w[~np.isnan(target_w)], target)))
     entropy = -share * np.log(max(share, 1e-12)) - (1.0 - share) * np.log(max(1.0 - share, 1e-12))
-    weight = 1.0 / max(float(entropy), 1.0 / MAX_STATE_WEIGHT)
-    return Scaling(reading.mean, reading.std, power.mean, power.std, weight)
+    return 1.0 / max(float(entropy), 1.0 / MAX_STATE_WEIGHT)
 
 
 def _on(target_w: FloatArray, target: str) -> npt.NDArray[np.bool_]:
@@ -100,72 +113,106 @@ class Examples:
     """Hold every minute once; a window is a number."""
 
     seen: Tensor  # (channel, minute) scaled, zero where unknown
-    drawn: Tensor  # (minute,) the target's share of the reading, on the reading's scale
-    power: Tensor  # (minute,)
-    on: Tensor  # (minute,)
+    drawn: Tensor  # (target, minute) each appliance's part of the reading, on its scale; 0 for the aggregate
+    power: Tensor  # (target, minute)
+    on: Tensor  # (target, minute)
+    carries: Tensor  # (target, 1) how much of a change of the reading is a change of the target's power
     starts: IntArray  # (window,) first minute of every window without a gap
-    active: IntArray  # (window,) those of them in which the target is on at some minute asked for
+    active: tuple[IntArray, ...]  # of each target: those in which it is on at some minute asked for
     window: int
     output: int
-    state_weight: float
+    state_weight: Tensor  # (target, 1)
 
     @classmethod
     def of(
-        cls, series: Sequence[Series], target: str, scaling: Scaling, window: int, output: int, clock: bool
+        cls,
+        series: Sequence[Series],
+        targets: Sequence[str],
+        scaling: Scaling,
+        window: int,
+        output: int,
+        clock: bool,
     ) -> Examples:
         """Scale and join the series; windows never reach from one into the next."""
-        offsets = np.cumsum([0, *(len(one.reading_w) for one in series)])
-        starts = np.concatenate(
-            [
-                offset + complete_starts(np.stack([one.reading_w, one.target_w]), window)
-                for offset, one in zip(offsets, series, strict=False)
-                if len(one.reading_w) >= window
-            ]
-            or [np.zeros(0, dtype=np.int64)]
-        )
+        starts = _starts(series, window)
         reading_w = np.concatenate([one.reading_w for one in series])
-        target_w = np.concatenate([one.target_w for one in series])
-        on = _on(target_w, target)
+        targets_w = np.concatenate([one.targets_w for one in series], axis=1)
+        on = np.stack([_on(*one) for one in zip(targets_w, targets, strict=True)])
         seen = ((reading_w - scaling.reading_shift_w) / scaling.reading_factor_w)[None]
         if clock:
             seen = np.concatenate([seen, np.concatenate([one.clock for one in series], axis=-1)])
+        whole = np.array([target == AGGREGATE for target in targets])[:, None]
+        shift_w, factor_w = scaling.power_shift_w[:, None], scaling.power_factor_w[:, None]
         first = starts + (window - output) // 2
-        before = np.concatenate([[0], np.cumsum(on)])
+        before = np.pad(np.cumsum(on, axis=1), ((0, 0), (1, 0)))
+        used = before[:, first + output] > before[:, first]
         return cls(
             _tensor(seen),
-            _tensor(target_w / scaling.reading_factor_w),
-            _tensor((target_w - scaling.power_shift_w) / scaling.power_factor_w),
+            _tensor(np.where(whole, 0.0, targets_w / scaling.reading_factor_w)),
+            _tensor((targets_w - shift_w) / factor_w),
             _tensor(on.astype(np.float64)),
+            _tensor(whole * scaling.reading_factor_w / factor_w),
             starts,
-            starts[before[first + output] > before[first]],
+            tuple(starts[one] for one in used),
             window,
             output,
-            scaling.state_weight,
+            _tensor(scaling.state_weight[:, None]),
         )
 
     def batch(self, starts: IntArray) -> Batch:
         """Gather the windows that begin at these minutes."""
-        return self.mixed(starts, starts)
+        return self.mixed(starts, np.tile(starts, (len(self.power), 1)))
 
     def mixed(self, starts: IntArray, donors: IntArray) -> Batch:
-        """Gather windows whose target is taken out and replaced by what it drew in the donor windows.
+        """Gather windows in which each target is replaced by what it drew in its (target, batch) donors.
 
-        Kelly's synthetic aggregates: every use of an appliance is seen on many backgrounds. The clock is the
-        donor's, since habits belong to the appliance.
+        Kelly's synthetic aggregates: every use of an appliance is seen on many backgrounds.
         """
         within = torch.arange(self.window)
-        here, there = torch.from_numpy(starts)[:, None] + within, torch.from_numpy(donors)[:, None] + within
-        seen = self.seen[:, there].movedim(0, 1)
-        seen[:, 0] = self.seen[0, here] - self.drawn[here] + self.drawn[there]
-        margin = (self.window - self.output) // 2
-        asked = there[:, margin : margin + self.output]
-        return Batch(seen, self.power[asked], self.on[asked], self.state_weight)
+        here, there = torch.from_numpy(starts)[:, None] + within, torch.from_numpy(donors)[..., None] + within
+        asked = there[..., self._asked]
+        each = range(len(self.power))
+        batch = Batch(
+            self.seen[:, here].movedim(0, 1),
+            torch.stack([self.power[one, asked[one]] for one in each], dim=1),
+            torch.stack([self.on[one, asked[one]] for one in each], dim=1),
+            self.state_weight,
+        )
+        given = torch.stack([self.drawn[one, there[one]] for one in each]).sum(dim=0)
+        return self._raised(batch, given - self.drawn[:, here].sum(dim=0))
+
+    def stacked(self, batch: Batch, starts: IntArray, share: Tensor) -> Batch:
+        """Stack onto some windows what no target drew in others."""
+        return self._raised(batch, self.rest(starts) * share[:, None])
 
     def rest(self, starts: IntArray) -> Tensor:
-        """Gather what all but the target drew above their lowest minute, (batch, window)."""
+        """Gather what all but the targets drew above their lowest minute, (batch, window)."""
         here = torch.from_numpy(starts)[:, None] + torch.arange(self.window)
-        rest = self.seen[0, here] - self.drawn[here]
+        rest = self.seen[0, here] - self.drawn[:, here].sum(dim=0)
         return rest - rest.amin(dim=1, keepdim=True)
+
+    def _raised(self, batch: Batch, by: Tensor) -> Batch:
+        """Raise the reading by (batch, window), and the aggregate with it."""
+        seen = torch.cat([batch.seen[:, :1] + by[:, None], batch.seen[:, 1:]], dim=1)
+        return batch._replace(seen=seen, power=batch.power + self.carries * by[:, None, self._asked])
+
+    @property
+    def _asked(self) -> slice:
+        margin = (self.window - self.output) // 2
+        return slice(margin, margin + self.output)
+
+
+def _starts(series: Sequence[Series], window: int) -> IntArray:
+    """Return the first minutes of all windows that know the reading and every target."""
+    offsets = np.cumsum([0, *(len(one.reading_w) for one in series)])
+    return np.concatenate(
+        [
+            offset + complete_starts(np.concatenate([one.reading_w[None], one.targets_w]), window)
+            for offset, one in zip(offsets, series, strict=False)
+            if len(one.reading_w) >= window
+        ]
+        or [np.zeros(0, dtype=np.int64)]
+    )
 
 
 def _tensor(values: FloatArray) -> Tensor:

@@ -1,36 +1,39 @@
 """Fits attackers in parallel and never twice: a finished fit is kept under the hash of all that made it.
 
-A fit is one attacker and one target (or, for those that explain the meter by all targets together, one
-attacker). An interrupted run loses only the fits under way; the next one goes on from there.
+An interrupted run loses only the fits under way; the next one goes on from there.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import sys
 from collections.abc import Callable, Iterator, Sequence
-from functools import cache
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypedDict, cast
 
 import numpy as np
-import numpy.typing as npt
 from joblib import Parallel, delayed
 
 from meterveil.attackers import store
 from meterveil.attackers.protocol import Attacker, truth_w
-from meterveil.attackers.registry import JOINT, attacker
+from meterveil.attackers.registry import ATTACKERS, attacker, check_known
 from meterveil.data.cache import cache_folder
 from meterveil.data.household import Household
+from meterveil.errors import InputError
+from meterveil.fingerprint import code_hash
 
 
 class Job(NamedTuple):
-    """One fit."""
+    """One fit: an attacker and all that it is to read."""
 
     name: str
     targets: tuple[str, ...]
     households: tuple[Household, ...]
     seed: int
+    epochs: int | None = None
+    """Train a network for so many epochs at most; None for as many as its recipe says."""
 
     @property
     def folder(self) -> Path:
@@ -39,14 +42,22 @@ class Job(NamedTuple):
 
     def key(self) -> str:
         """Hash of everything that can change the fit: code, attacker, targets, seed and data."""
-        digest = hashlib.sha256(_code().encode())
-        digest.update(json.dumps([self.name, self.targets, self.seed]).encode())
+        digest = hashlib.sha256(code_hash(ATTACKERS[self.name].split(":")[0]).encode())
+        digest.update(json.dumps([self.name, self.targets, self.seed, self.epochs]).encode())
         for household in self.households:
             digest.update(household.minutes.as_unit("s").asi8.tobytes())
             digest.update(household.aggregate_w.tobytes())
             for target in self.targets:
                 digest.update(truth_w(household, target).tobytes())
         return digest.hexdigest()[:24]
+
+
+class Options(TypedDict, total=False):
+    """What a caller may add to a fit; see `fit`."""
+
+    workers: int
+    on_done: Callable[[Job], None] | None
+    epochs: int | None
 
 
 def fit(
@@ -56,28 +67,21 @@ def fit(
     seed: int,
     workers: int = 2,
     on_done: Callable[[Job], None] | None = None,
+    epochs: int | None = None,
 ) -> dict[str, Attacker]:
     """Fit these attackers to these targets; finished fits come from the cache.
 
     Two processes of one thread each beat one of two: a network of this size cannot keep two cores busy.
     """
-    plan = {name: [(job, job.folder) for job in jobs_of(name, households, targets, seed)] for name in names}
-    missing = [
-        (job, folder)
-        for pieces in plan.values()
-        for job, folder in pieces
-        if not (folder / store.CARD).exists()
-    ]
+    for name in names:
+        check_known(name)
+    jobs = [Job(name, tuple(targets), tuple(households), seed, epochs) for name in names]
+    folders = {job.name: job.folder for job in jobs}
+    missing = [(job, folders[job.name]) for job in jobs if not (folders[job.name] / store.CARD).exists()]
     for job in _run_all(missing, workers):
         if on_done:
             on_done(job)
-    return {name: _gather(name, targets, [folder for _, folder in plan[name]]) for name in names}
-
-
-def jobs_of(name: str, households: Sequence[Household], targets: Sequence[str], seed: int) -> list[Job]:
-    """Split a fit into the pieces that can be done one by one."""
-    groups = [tuple(targets)] if name in JOINT else [(target,) for target in targets]
-    return [Job(name, group, tuple(households), seed) for group in groups]
+    return {name: store.load(folder)[0] for name, folder in folders.items()}
 
 
 def _run_all(pieces: Sequence[tuple[Job, Path]], workers: int) -> Iterator[Job]:
@@ -89,32 +93,20 @@ def _run_all(pieces: Sequence[tuple[Job, Path]], workers: int) -> Iterator[Job]:
 
 
 def _run(job: Job, folder: Path) -> Job:
-    _use_one_thread(job.name)
+    unfitted = _shortened(attacker(job.name), job)
+    if "torch" in sys.modules:  # the classical attackers run without it
+        sys.modules["torch"].set_num_threads(1)
     rng = np.random.default_rng([job.seed, *hashlib.sha256(str(job.targets).encode()).digest()[:8]])
-    fitted = attacker(job.name).fit(job.households, job.targets, rng)
+    fitted = unfitted.fit(job.households, job.targets, rng)
     note: dict[str, Any] = {"seed": job.seed, "households": [home.name for home in job.households]}
     store.save(folder, job.name, job.targets, fitted, note)
     return job
 
 
-def _gather(name: str, targets: Sequence[str], folders: Sequence[Path]) -> Attacker:
-    arrays: dict[str, npt.NDArray[Any]] = {}
-    for folder in folders:
-        fitted, _ = store.load(folder)
-        arrays |= fitted.arrays()
-    return attacker(name).restored(targets, arrays)
-
-
-def _use_one_thread(name: str) -> None:
-    if name in JOINT:
-        return
-    import torch  # noqa: PLC0415  the classical attackers run without it
-
-    torch.set_num_threads(1)
-
-
-@cache
-def _code() -> str:
-    """Hash of the attackers' source: a changed line makes every fit anew."""
-    folder = Path(__file__).parent
-    return hashlib.sha256(b"".join(path.read_bytes() for path in sorted(folder.glob("*.py")))).hexdigest()
+def _shortened(unfitted: Attacker, job: Job) -> Attacker:
+    if job.epochs is None:
+        return unfitted
+    recipe = getattr(unfitted, "recipe", None)
+    if recipe is None:
+        raise InputError(f"{job.name} is not trained in epochs; give the names of neural attackers")
+    return cast(Attacker, replace(cast(Any, unfitted), recipe=replace(recipe, epochs=job.epochs)))

@@ -1,9 +1,9 @@
-"""An attacker made of networks, one per target, all built and trained by the same recipe."""
+"""An attacker made of one network that reads all targets, built and trained by a recipe."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -20,95 +20,93 @@ from meterveil.attackers.examples import (
     series_of,
 )
 from meterveil.attackers.protocol import AGGREGATE, FloatArray, Meter, Prediction, check_targets, filled
-from meterveil.attackers.supervised import Recipe, train
+from meterveil.attackers.supervised import Progress, Recipe, train
 from meterveil.data.household import Household
+from meterveil.errors import InputError
 
 WINDOWS_AT_ONCE = 512
 """Bounds the memory of a prediction, however many days come in one batch."""
 
+_NETWORK, _SCALING = "network/", "scaling/"
+"""Prefixes of the stored arrays' names."""
+
 
 class Fitted(NamedTuple):
-    """A trained network with the scaling of its learning days."""
+    """A trained network, what it reads, and the scaling of its learning days."""
 
     network: nn.Module
+    targets: tuple[str, ...]
     scaling: Scaling
 
 
 @dataclass(frozen=True)
 class Neural:
-    """Attack with networks of one recipe."""
+    """Attack with a network of one recipe."""
 
     recipe: Recipe
-    fitted: Mapping[str, Fitted] = field(default_factory=dict)
-    progress: Callable[[str, int, float], None] | None = None
-    """Called after every epoch with the target, the epoch and the validation loss."""
+    fitted: Fitted | None = None
+    progress: Progress | None = None
+    """Called after every epoch with its number and the validation loss."""
 
     def fit(self, households: Sequence[Household], targets: Sequence[str], rng: np.random.Generator) -> Self:
-        """Train a network for every target."""
+        """Train one network for all targets."""
         check_targets(households, targets)
-        children = rng.spawn(len(targets))
-        fitted = {
-            target: self._fit_one(households, target, child)
-            for target, child in zip(targets, children, strict=True)
-        }
-        return replace(self, fitted=fitted)
-
-    def predict(self, meter: Meter) -> Prediction:
-        """Slide every network over the readings."""
-        reading_w, clock = filled(meter.reading_w), clock_of(meter)
-        watts, on = {}, {}
-        for target, (network, scaling) in self.fitted.items():
-            power, probability = _slide(network, self.recipe, scaling, reading_w, clock)
-            watts[target] = np.maximum(power * scaling.power_factor_w + scaling.power_shift_w, 0.0)
-            if target != AGGREGATE:
-                on[target] = probability
-        return Prediction(watts, on)
-
-    def arrays(self) -> dict[str, npt.NDArray[Any]]:
-        """Return weights and scalings, named target/weight."""
-        found: dict[str, npt.NDArray[Any]] = {}
-        for target, (network, scaling) in self.fitted.items():
-            found[f"{target}/scaling"] = np.asarray(scaling, dtype=np.float64)
-            found |= {f"{target}/{name}": value.numpy() for name, value in network.state_dict().items()}
-        return found
-
-    def restored(self, targets: Sequence[str], arrays: Mapping[str, npt.NDArray[Any]]) -> Self:
-        """Rebuild the networks and fill their weights in."""
-        return replace(self, fitted={target: self._restore_one(f"{target}/", arrays) for target in targets})
-
-    def _fit_one(self, households: Sequence[Household], target: str, rng: np.random.Generator) -> Fitted:
         learning, choosing = [], []
         for household in households:
             learn, choose = learning_and_choosing_days(household)
-            learning += series_of(household, target, learn)
-            choosing += series_of(household, target, choose)
-        recipe, scaling = self.recipe, scaling_of(learning, target)
+            learning += series_of(household, targets, learn)
+            choosing += series_of(household, targets, choose)
+        recipe, scaling = self.recipe, scaling_of(learning, targets)
         learning_set, choosing_set = (
-            Examples.of(part, target, scaling, recipe.window, recipe.output, recipe.clock)
+            Examples.of(part, targets, scaling, recipe.window, recipe.output, recipe.clock)
             for part in (learning, choosing)
         )
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(int(rng.integers(2**63)))
-            network = recipe.build()
-            train(network, recipe, learning_set, choosing_set, rng, self._report(target))
-        return Fitted(network, scaling)
+            network = recipe.build(len(targets))
+            train(network, recipe, learning_set, choosing_set, rng, self.progress)
+        return replace(self, fitted=Fitted(network, tuple(targets), scaling))
 
-    def _report(self, target: str) -> Callable[[int, float], None] | None:
-        report = self.progress
-        return None if report is None else lambda epoch, loss: report(target, epoch, loss)
+    def predict(self, meter: Meter) -> Prediction:
+        """Slide the network over the readings."""
+        network, targets, scaling = self._known()
+        power, probability = _slide(network, self.recipe, scaling, filled(meter.reading_w), clock_of(meter))
+        scaled = zip(targets, power, scaling.power_factor_w, scaling.power_shift_w, strict=True)
+        watts = {
+            target: np.maximum(one * factor_w + shift_w, 0.0) for target, one, factor_w, shift_w in scaled
+        }
+        on = {target: one for target, one in zip(targets, probability, strict=True) if target != AGGREGATE}
+        return Prediction(watts, on)
 
-    def _restore_one(self, prefix: str, arrays: Mapping[str, npt.NDArray[Any]]) -> Fitted:
-        mine = {name.removeprefix(prefix): value for name, value in arrays.items() if name.startswith(prefix)}
-        scaling = Scaling(*map(float, mine.pop("scaling")))
-        network = self.recipe.build()
-        network.load_state_dict({name: torch.from_numpy(value.copy()) for name, value in mine.items()})
-        return Fitted(network.eval(), scaling)
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """Return the weights and the scaling."""
+        network, _, scaling = self._known()
+        weights = {f"{_NETWORK}{name}": one.numpy() for name, one in network.state_dict().items()}
+        return weights | {f"{_SCALING}{name}": one for name, one in scaling._asdict().items()}
+
+    def restored(self, targets: Sequence[str], arrays: Mapping[str, npt.NDArray[Any]]) -> Self:
+        """Rebuild the network and fill its weights in."""
+        network = self.recipe.build(len(targets))
+        weights = {name: one for name, one in arrays.items() if name.startswith(_NETWORK)}
+        network.load_state_dict(
+            {name.removeprefix(_NETWORK): torch.from_numpy(one.copy()) for name, one in weights.items()}
+        )
+        scaling = Scaling(*(arrays[f"{_SCALING}{name}"] for name in Scaling._fields))
+        return replace(self, fitted=Fitted(network.eval(), tuple(targets), scaling))
+
+    def _known(self) -> Fitted:
+        if self.fitted is None:
+            raise InputError("this attacker has not learned yet; call fit first")
+        return self.fitted
 
 
 def _slide(
     network: nn.Module, recipe: Recipe, scaling: Scaling, reading_w: FloatArray, clock: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Average what overlapping windows say of each minute; the middle of a window counts most."""
+    """Average what overlapping windows say of each minute: power and state, (target, batch, minute) each.
+
+    The middle of a window counts most.
+    """
     batch, minutes = reading_w.shape
     step = max(recipe.output // recipe.overlap, 1)
     margin = (recipe.window - recipe.output) // 2 + recipe.output - step
@@ -123,12 +121,15 @@ def _slide(
         answers = torch.cat([network(part) for part in torch.split(windows, WINDOWS_AT_ONCE)])
         answers[:, 1].sigmoid_()
     weight = np.minimum(np.arange(1, recipe.output + 1), np.arange(recipe.output, 0, -1)).astype(np.float64)
-    totals = np.zeros((3, batch, (count - 1) * step + recipe.output))
-    said = answers.double().numpy().reshape(batch, count, 2, recipe.output)
+    said = answers.double().numpy().reshape(batch, count, *answers.shape[1:])
+    said = np.moveaxis(said, 0, 3)  # (window, 2, target, batch, output)
+    totals = np.zeros((*said.shape[1:-1], (count - 1) * step + recipe.output))
+    weights = np.zeros(totals.shape[-1])
     for number in range(count):
         part = slice(number * step, number * step + recipe.output)
-        totals[:2, :, part] += np.moveaxis(said[:, number], 1, 0) * weight
-        totals[2, :, part] += weight
+        totals[..., part] += said[number] * weight
+        weights[part] += weight
     first = recipe.output - step
-    middle = totals[:, :, first : first + minutes]
-    return middle[0] / middle[2], middle[1] / middle[2]
+    middle = slice(first, first + minutes)
+    power, probability = totals[..., middle] / weights[middle]
+    return power, probability

@@ -53,17 +53,19 @@ class Embedding(nn.Module):
 
 
 class Network(nn.Module):
-    """Map (batch, 1 + clock, window) to (batch, 2, window)."""
+    """Map (batch, 1 + clock, window) to (batch, 2, target, window)."""
 
-    def __init__(self) -> None:
+    def __init__(self, targets: int) -> None:
         super().__init__()
         self.load = Embedding(_WIDTH * 3 // 4)
         self.clock = nn.Conv1d(_CLOCK, _WIDTH // 4, 1)
         self.level = nn.Linear(2, _WIDTH)
         self.blocks = nn.ModuleList(block(_WIDTH, _HEADS, _DROPOUT) for _ in range(_LAYERS))
         self.norm = nn.LayerNorm(_WIDTH)
-        self.out = nn.Conv1d(_WIDTH, 2, 3, padding="same")
-        self.restore = nn.Linear(_WIDTH, 2)
+        self.out = nn.Sequential(
+            nn.Conv1d(_WIDTH, 2 * targets, 3, padding="same"), nn.Unflatten(1, (2, targets))
+        )
+        self.restore = nn.Sequential(nn.Linear(_WIDTH, 2 * targets), nn.Unflatten(1, (2, targets, 1)))
 
     def forward(self, seen: Tensor) -> Tensor:
         """Answer for every minute of the window."""
@@ -78,8 +80,8 @@ class Network(nn.Module):
             tokens = one(tokens, src_mask=itself)
         tokens = self.norm(tokens)
         answer = cast(Tensor, self.out(tokens[:, 1:].movedim(1, 2)))
-        shift, stretch = self.restore(tokens[:, 0]).unbind(dim=-1)
-        power = answer[:, 0] * (1.0 + stretch[:, None]) + shift[:, None]
+        shift, stretch = self.restore(tokens[:, 0]).unbind(dim=1)
+        power = answer[:, 0] * (1.0 + stretch) + shift
         return torch.stack([power, answer[:, 1]], dim=1)
 
 
@@ -92,7 +94,6 @@ def nilmformer() -> Neural:
             window=WINDOW,
             output=WINDOW,
             clock=True,
-            stride=64,
             mixing=0.75,
             stacking=0.3,
             overlap=2,

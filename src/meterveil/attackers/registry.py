@@ -28,13 +28,15 @@ PAPER_SIX = ("co", "fhmm", "dae", "seq2point", "electricity", "bert4nilm")
 FLOORS = ("mean", "off", "prior")
 """Predictors that never see the meter."""
 
-JOINT = ("co", "fhmm")
-"""Attackers that explain the meter by all targets together; the others learn each target by itself."""
-
 
 def attacker(name: str) -> Attacker:
     """Build the attacker of this name, not yet fitted, with its documented settings."""
-    if name not in ATTACKERS:
-        raise InputError(f"there is no attacker {name!r}; known are {', '.join(ATTACKERS)}")
+    check_known(name)
     module, factory = ATTACKERS[name].split(":")
     return cast(Attacker, getattr(import_module(module), factory)())
+
+
+def check_known(name: str) -> None:
+    """Refuse a name that no attacker has."""
+    if name not in ATTACKERS:
+        raise InputError(f"there is no attacker {name!r}; known are {', '.join(ATTACKERS)}")

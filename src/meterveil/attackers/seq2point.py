@@ -34,9 +34,9 @@ _STACK = ((1, 30, 10), (30, 30, 8), (30, 40, 6), (40, 50, 5), (50, 50, 5))
 
 
 class Network(nn.Module):
-    """Map (batch, 1, WINDOW - 1 + n) readings to (batch, 2, n)."""
+    """Map (batch, 1, WINDOW - 1 + n) readings to (batch, 2, target, n)."""
 
-    def __init__(self) -> None:
+    def __init__(self, targets: int) -> None:
         super().__init__()
         shrunk = WINDOW - sum(width - 1 for _, _, width in _STACK)
         layers: list[nn.Module] = []
@@ -44,7 +44,7 @@ class Network(nn.Module):
             layers += [nn.Conv1d(inner, outer, width), nn.ReLU()]
         self.stack = nn.Sequential(*layers)
         self.dense = nn.Conv1d(_STACK[-1][1], 1024, shrunk)
-        self.out = nn.Conv1d(1024, 2, 1)
+        self.out = nn.Sequential(nn.Conv1d(1024, 2 * targets, 1), nn.Unflatten(1, (2, targets)))
 
     def forward(self, seen: Tensor) -> Tensor:
         """Answer for the middle minute of every window of the stretch."""
@@ -58,7 +58,7 @@ class Network(nn.Module):
 
 def loss(network: nn.Module, batch: Batch, done: float) -> Tensor:
     """Judge one window in four: its neighbours differ by a minute, and get their turn in other epochs."""
-    thinned = batch._replace(power=batch.power[:, ::EVERY], on=batch.on[:, ::EVERY])
+    thinned = batch._replace(power=batch.power[..., ::EVERY], on=batch.on[..., ::EVERY])
     return power_and_state_loss(partial(cast(Network, network).answer, every=EVERY), thinned, done)
 
 
@@ -70,10 +70,10 @@ def seq2point() -> Neural:
             loss=loss,
             window=WINDOW - 1 + STRETCH,
             output=STRETCH,
-            stride=STRETCH,
+            windows=90,
             overlap=1,
             batch=4,
-            epochs=50,
-            patience=20,
+            epochs=110,
+            patience=30,
         )
     )

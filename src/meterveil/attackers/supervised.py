@@ -32,20 +32,22 @@ class Loss(Protocol):
 class Recipe:
     """Say how a network is built and trained.
 
-    It maps (batch, channel, window) to (batch, 2, output): the target's scaled power and the logit of its
-    being on, for the middle `output` minutes of the window. The first channel is the scaled reading.
+    It maps (batch, channel, window) to (batch, 2, target, output): each target's scaled power and the logit
+    of its being on, for the middle `output` minutes of the window. The first channel is the scaled reading.
+    One network reads all targets: what a house looks like is learned once, not once for each appliance.
     """
 
-    build: Callable[[], nn.Module]
+    build: Callable[[int], nn.Module]
+    """Build a network for so many targets."""
     loss: Loss
     window: int
     output: int
     clock: bool = False
     """Let the network see the time of day and of the week as four more channels."""
-    stride: int = 8
-    """Windows of an epoch start this many minutes apart, from a random offset."""
+    windows: int = 180
+    """Windows of an epoch, drawn anew for each: a fit takes as long on forty days as on ten."""
     mixing: float = 0.5
-    """Share of the training windows whose target is exchanged for that of another window."""
+    """Share of the training windows in which targets are exchanged for those of other windows."""
     stacking: float = 0.2
     """Share of them onto which another window's other loads are stacked: ten days hold few evenings."""
     overlap: int = 4
@@ -64,8 +66,9 @@ def power_and_state_loss(network: Callable[[Tensor], Tensor], batch: Batch, done
     """Squared error of the power plus cross-entropy of the state: what every network is judged by."""
     del done
     answer = network(batch.seen)
-    state = nn.functional.binary_cross_entropy_with_logits(answer[:, 1], batch.on)
-    return nn.functional.mse_loss(answer[:, 0], batch.power) + batch.state_weight * state
+    weight = batch.state_weight.expand_as(batch.on)
+    state = nn.functional.binary_cross_entropy_with_logits(answer[:, 1], batch.on, weight)
+    return nn.functional.mse_loss(answer[:, 0], batch.power) + state
 
 
 def train(
@@ -120,24 +123,28 @@ def validation_loss(network: nn.Module, recipe: Recipe, choosing: Examples) -> f
 
 
 def _epoch(learning: Examples, recipe: Recipe, rng: np.random.Generator) -> Iterator[Batch]:
-    starts = learning.starts
-    chosen = rng.permutation(starts[int(rng.integers(min(recipe.stride, len(starts)))) :: recipe.stride])
+    chosen = rng.choice(learning.starts, min(recipe.windows, len(learning.starts)), replace=False)
     for own in np.array_split(chosen, max(round(len(chosen) / recipe.batch), 1)):
-        yield _augmented(own, learning, recipe, rng) if len(learning.active) else learning.batch(own)
-
-
-def _augmented(own: IntArray, learning: Examples, recipe: Recipe, rng: np.random.Generator) -> Batch:
-    batch = learning.mixed(own, _donors(own, learning, recipe.mixing, rng))
-    stacked = np.flatnonzero(rng.random(len(own)) < recipe.stacking)
-    batch.seen[stacked, 0] += learning.rest(rng.choice(learning.starts, len(stacked)))
-    return batch
+        batch = learning.mixed(own, _donors(own, learning, recipe.mixing, rng))
+        share = torch.from_numpy((rng.random(len(own)) < recipe.stacking).astype(np.float32))
+        yield learning.stacked(batch, rng.choice(learning.starts, len(own)), share)
 
 
 def _donors(own: IntArray, learning: Examples, mixing: float, rng: np.random.Generator) -> IntArray:
-    """Leave some windows their own target; half of the others get a use of it, half any stretch."""
-    stretch, use = rng.choice(learning.starts, len(own)), rng.choice(learning.active, len(own))
-    other = np.where(rng.random(len(own)) < 0.5, use, stretch)
-    return np.where(rng.random(len(own)) < mixing, other, own)
+    """Choose where targets come from, (target, batch): in a mixed window one is in use, others may change.
+
+    Those come from any stretch, as often with a use as in life; the one use makes up for how rare some are.
+    What is never on, as the aggregate, stays where it is.
+    """
+    count, mixed = len(learning.active), rng.random(len(own)) < mixing
+    chosen = rng.integers(count, size=len(own))
+    donors = np.tile(own, (count, 1))
+    for number, active in enumerate(learning.active):
+        if len(active):
+            other = np.where(rng.random(len(own)) < 0.5, rng.choice(learning.starts, len(own)), own)
+            other = np.where(chosen == number, rng.choice(active, len(own)), other)
+            donors[number] = np.where(mixed, other, own)
+    return donors
 
 
 def _pace(done: float) -> float:

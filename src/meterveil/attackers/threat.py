@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from typing import Unpack
 
 import numpy as np
 
-from meterveil.attackers.fitting import Job, fit
+from meterveil.attackers.fitting import Options, fit
 from meterveil.attackers.protocol import AGGREGATE, Attacker
 from meterveil.core.battery import Battery
 from meterveil.core.decoys import Library
@@ -50,11 +51,23 @@ def masked(defence: Defence, household: Household, rngs: Sequence[np.random.Gene
     return [replace(part, aggregate_w=meter_w.copy(), appliances_w=truth) for meter_w in trace.meter_w]
 
 
+def masked_copies(
+    defence: Defence, households: Sequence[Household], copies: int, seed: int
+) -> list[Household]:
+    """Make what an adaptive attacker learns from: each copy of each household with dice of its own."""
+    rngs = [np.random.default_rng([seed, copy, 0xADA9]) for copy in range(copies)]
+    return [copy for household in households for copy in masked(defence, household, rngs)]
+
+
 def fixed(
-    names: Sequence[str], households: Sequence[Household], targets: Sequence[str], seed: int
+    names: Sequence[str],
+    households: Sequence[Household],
+    targets: Sequence[str],
+    seed: int,
+    **options: Unpack[Options],
 ) -> dict[str, Attacker]:
     """Fit attackers on clean data: they have never seen a defence, as in the paper."""
-    return fit(names, households, targets, seed)
+    return fit(names, households, targets, seed, **options)
 
 
 def adaptive(
@@ -64,9 +77,7 @@ def adaptive(
     seed: int,
     defence: Defence,
     copies: int = COPIES,
-    on_done: Callable[[Job], None] | None = None,
+    **options: Unpack[Options],
 ) -> dict[str, Attacker]:
     """Fit attackers on what this very defence made of the training days, labelled with the truth."""
-    rngs = [np.random.default_rng([seed, copy, 0xADA9]) for copy in range(copies)]
-    seen = [copy for household in households for copy in masked(defence, household, rngs)]
-    return fit(names, seen, targets, seed, on_done=on_done)
+    return fit(names, masked_copies(defence, households, copies, seed), targets, seed, **options)

@@ -37,7 +37,8 @@ class WindowTransformer(nn.Module):
         self.blocks = nn.ModuleList(block(width, heads=2, dropout=dropout) for _ in range(layers))
         self.norm = nn.LayerNorm(width)
         self.widen = nn.ConvTranspose1d(width, width, 4, stride=2, padding=1)
-        self.leave = nn.Sequential(nn.Linear(width, 128), nn.Tanh(), nn.Linear(128, outputs))
+        hidden = 64 * max(outputs // 2, 1)
+        self.leave = nn.Sequential(nn.Linear(width, hidden), nn.Tanh(), nn.Linear(hidden, outputs))
         nn.init.trunc_normal_(self.position, std=0.02, a=-0.04, b=0.04)
 
     def forward(self, seen: Tensor) -> Tensor:
@@ -73,10 +74,10 @@ def disaggregation_loss(answer: Tensor, batch: Batch) -> Tensor:
     the on/off output; as published it judged a thresholded power and so taught nothing.
     """
     said, logit, power, on = answer[:, 0], answer[:, 1], batch.power, batch.on
-    shares = said.log_softmax(1), power.log_softmax(1)
-    spread = nn.functional.kl_div(*shares, reduction="batchmean", log_target=True)
-    state = nn.functional.soft_margin_loss(logit, 2.0 * on - 1.0)
+    shares = said.log_softmax(-1), power.log_softmax(-1)
+    spread = nn.functional.kl_div(*shares, reduction="none", log_target=True).sum(dim=-1).mean()
+    state = torch.mean(batch.state_weight * nn.functional.softplus(logit * (1.0 - 2.0 * on)))
     wrong = (on > 0) | ((logit > 0) != (on > 0))
     missed = torch.mean(torch.abs(said - power) * wrong)
     error = nn.functional.mse_loss(said, power)
-    return _SPREAD * spread + error + batch.state_weight * state + _MISSED * missed
+    return _SPREAD * spread + error + state + _MISSED * missed

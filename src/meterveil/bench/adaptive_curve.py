@@ -8,17 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed
 
-from meterveil.attackers import store
-from meterveil.attackers.fitting import Job, fit
+from meterveil.attackers.fitting import Job, Options
 from meterveil.attackers.protocol import AGGREGATE, Attacker
-from meterveil.attackers.registry import FLOORS, JOINT, attacker
-from meterveil.attackers.threat import COPIES, Defence, adaptive, masked
+from meterveil.attackers.threat import COPIES, Defence, adaptive, fixed, masked
 from meterveil.bench.cards import Card
 from meterveil.bench.floors import mean_over_appliances
 from meterveil.bench.scoring import Scores, score
@@ -26,7 +22,6 @@ from meterveil.bench.strength import Houses, Trial, card_of, lesson, measure
 from meterveil.data.household import Household
 from meterveil.data.settings import battery_values
 from meterveil.data.splits import consecutive_pieces
-from meterveil.errors import InputError
 
 DEFAULT_COPIES = (0, 1, 3, 6, 12, 24)
 DRAWS = 5
@@ -100,7 +95,7 @@ def measure_point(
     on_done: OnDone | None = None,
 ) -> list[Card]:
     """Fit the attackers to what the defence made of the training days; score them on masked test days."""
-    home = houses[curve.trial.test.key].select(curve.trial.targets)
+    home = houses[curve.trial.test.key].select(curve.trial.learned)
     taught = lesson(home, curve.trial.training[0].days)
     fitted = _fit(curve, point, taught, names, workers, on_done)
     days = masked_test_days(curve, home)
@@ -141,41 +136,11 @@ def is_reference(card: Card) -> bool:
 def _fit(
     curve: Curve, point: Point, taught: Household, names: Sequence[str], workers: int, on_done: OnDone | None
 ) -> dict[str, Attacker]:
-    targets, seed, defence = curve.targets, curve.trial.seed, curve.defence
-    if point.epochs is not None:
-        rngs = [np.random.default_rng([seed, copy, 0xADA9]) for copy in range(point.copies)]
-        seen = masked(defence, taught, rngs) if rngs else [taught]
-        return {name: _fit_epochs(name, seen, targets, seed, point.epochs, workers) for name in names}
+    targets, seed = (*curve.trial.learned, AGGREGATE), curve.trial.seed
+    options: Options = {"workers": workers, "on_done": on_done, "epochs": point.epochs}
     if point.copies == 0:
-        return fit(names, [taught], targets, seed, workers, on_done)
-    return adaptive(names, [taught], targets, seed, defence, point.copies, on_done)
-
-
-def _fit_epochs(
-    name: str, seen: Sequence[Household], targets: Sequence[str], seed: int, epochs: int, workers: int
-) -> Attacker:
-    """Train for so many epochs at most; like every fit, each is kept and never done twice."""
-    if name in (*JOINT, *FLOORS):
-        raise InputError(f"{name} is not trained in epochs; give the names of neural attackers")
-    jobs = [Job(f"{name}-{epochs}-epochs", (target,), tuple(seen), seed) for target in targets]
-    folders: list[Path] = Parallel(n_jobs=workers)(delayed(_run_epochs)(name, job, epochs) for job in jobs)
-    arrays = [store.load(folder)[0].arrays() for folder in folders]
-    return attacker(name).restored(targets, {key: value for part in arrays for key, value in part.items()})
-
-
-def _run_epochs(name: str, job: Job, epochs: int) -> Path:
-    import torch  # noqa: PLC0415  curves over copies of classical attackers run without it
-
-    folder = job.folder
-    if not (folder / store.CARD).exists():
-        torch.set_num_threads(1)
-        base: Any = attacker(name)
-        rng = np.random.default_rng([job.seed, epochs, *job.targets[0].encode()])
-        shorter = replace(base, recipe=replace(base.recipe, epochs=epochs))
-        store.save(
-            folder, name, job.targets, shorter.fit(job.households, job.targets, rng), {"epochs": epochs}
-        )
-    return folder
+        return fixed(names, [taught], targets, seed, **options)
+    return adaptive(names, [taught], targets, seed, curve.defence, point.copies, **options)
 
 
 def _cards(curve: Curve, point: Point, name: str, scores: Scores) -> list[Card]:

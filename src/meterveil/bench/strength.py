@@ -56,9 +56,16 @@ class Trial:
     test: HouseDays
     targets: tuple[str, ...]
     settings: Mapping[str, Any]
+    also_learned: tuple[str, ...] = ()
+    """Further targets of the same fit, not scored: a still day's attackers are those of all other days."""
     reported: Mapping[tuple[str, str, str], float] = field(default_factory=dict)
     """(attacker, target, metric) -> the paper's figure, where it speaks of this very trial."""
     seed: int = 0
+
+    @property
+    def learned(self) -> tuple[str, ...]:
+        """Name what is learned, in an order that is the same whatever is scored."""
+        return tuple(sorted({*self.targets, *self.also_learned}))
 
     def __post_init__(self) -> None:
         taught = {day for part in self.training if part.key == self.test.key for day in part.days}
@@ -86,7 +93,12 @@ class Readings(NamedTuple):
 
 
 def own_house(
-    protocol: Protocol, training: Days, test: Days, targets: tuple[str, ...], seed: int = 0
+    protocol: Protocol,
+    training: Days,
+    test: Days,
+    targets: tuple[str, ...],
+    seed: int = 0,
+    also_learned: tuple[str, ...] = (),
 ) -> Trial:
     """Learn a house from some of its days and read others, as the paper does."""
     dataset, house = protocol.dataset, protocol.house
@@ -105,6 +117,7 @@ def own_house(
         test=HouseDays(dataset, house, test),
         targets=targets,
         settings=settings,
+        also_learned=also_learned,
         reported=papers_raw(dataset) if is_papers_day and training == protocol.training else {},
         seed=seed,
     )
@@ -136,10 +149,10 @@ def read(
     on_done: Callable[[Job], None] | None = None,
 ) -> Readings:
     """Fit the attackers on the training days and let them read the test days."""
-    taught = [lesson(houses[part.key].select(trial.targets), part.days) for part in trial.training]
+    taught = [lesson(houses[part.key].select(trial.learned), part.days) for part in trial.training]
     home = houses[trial.test.key].select(trial.targets)
     check_recorded(home, trial.test.days)
-    fitted = fit(attackers, taught, (*trial.targets, AGGREGATE), trial.seed, workers, on_done)
+    fitted = fit(attackers, taught, (*trial.learned, AGGREGATE), trial.seed, workers, on_done)
     days = tuple(home.day(day) for day in trial.test.days)
     said = {name: tuple(one.predict(meter_of(day)) for day in days) for name, one in fitted.items()}
     return Readings(trial, days, said)

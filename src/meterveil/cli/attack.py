@@ -107,7 +107,7 @@ def _attack(trials: Sequence[Trial], names: Sequence[str], places: _Places, work
 
     attacks = []
     for trial in trials:
-        with _progress(len(names) * (len(trial.targets) + 1)) as on_done:
+        with _progress(len(names)) as on_done:
             readings = read(trial, _houses(places.data, trial), names, workers, on_done)
         measured = cards_of(readings)
         _show(trial, measured)
@@ -146,7 +146,7 @@ def _adapt(
 
     found = []
     houses = _houses(places.data, curve.trial)
-    with _progress((len(asked) + 1) * len(names) * len(curve.targets)) as on_done:
+    with _progress((len(asked) + 1) * len(names)) as on_done:
         for made in measured_points(curve, asked, houses, names, workers, on_done):
             cards.write(places.results, made)
             found += made
@@ -164,10 +164,10 @@ def _names(text: str) -> tuple[str, ...]:
 
 
 def _data_folder(data: Path | None) -> Path:
-    folder = data or Path(os.environ.get("METERVEIL_DATA") or "")
-    if not str(folder) or not folder.is_dir():
-        raise InputError(f"{str(folder)!r} is no folder of data sets; pass --data or set METERVEIL_DATA")
-    return folder
+    named = os.environ.get("METERVEIL_DATA") if data is None else data
+    if not named or not Path(named).is_dir():
+        raise InputError(f"{str(named or '')!r} is no folder of data sets; pass --data or set METERVEIL_DATA")
+    return Path(named)
 
 
 def _refuse_with_cross(given: dict[str, bool]) -> None:
@@ -194,10 +194,11 @@ def _own_house(
     training = longer_training(chosen, household, training_days)
     if reserve_days and not held_out:
         raise InputError("--reserve-days is for --held-out alone; add it or leave this out")
+    kept = tuple(target for target in chosen.many_day_targets if target in household.appliances_w)
     if not held_out:
         day = chosen.test[0]
-        return own_house(chosen, training, (day,), chosen.present_targets(household, day), seed)
-    kept = tuple(target for target in chosen.many_day_targets if target in household.appliances_w)
+        present = chosen.present_targets(household, day)
+        return own_house(chosen, training, (day,), present, seed, also_learned=kept)
     taken = longer_training(chosen, household, max(training_days, reserve_days))
     test = tuple(day for day in chosen.held_out(household, min_days=1) if day not in taken)
     return own_house(chosen, training, test, kept, seed)
@@ -220,7 +221,7 @@ def _progress(fits: int) -> Iterator[Callable[[Job], None]]:
         task = bar.add_task("fitting attackers", total=fits)
 
         def on_done(job: Job) -> None:
-            bar.update(task, advance=len(job.targets), description=f"fitted {job.name} {job.targets[0]}")
+            bar.update(task, advance=1, description=f"fitted {job.name}")
 
         yield on_done
 
