@@ -19,7 +19,7 @@ LIBRARY = Library.of(
 )
 IDENTITY = Probe("identity", Scaler(400.0, 500.0))
 
-TINY = replace(preset("fast"), budget_days=6, horizon=256, slots=8, minibatch=128, epochs=2)
+TINY = replace(preset("fast"), budget_days=6, horizon=256, slots=8, minibatch=128, epochs=2, masked=True)
 
 
 def scenario(days: int = 2, seed: int = 0, gaps: bool = False) -> Scenario:

@@ -78,6 +78,17 @@ def test_a_bundle_brings_its_battery_tariff_library_and_card(exported):
     assert "curve" not in card
 
 
+def test_a_bundle_may_be_exported_again_but_not_over_somebody_else_s_files(run, exported, tmp_path):
+    assert export(run, exported) == exported
+    for name in ("settings.json", "policy.onnx"):
+        folder = tmp_path / name.partition(".")[0]
+        folder.mkdir()
+        (folder / name).write_text('{"mine": 1}')
+        with pytest.raises(InputError, match=f"holds {name} that meterveil did not write"):
+            export(run, folder)
+        assert [path.name for path in folder.iterdir()] == [name]
+
+
 def test_every_kind_of_tariff_survives():
     series = PriceSeries(np.array([0, 30]), np.array([0.1, 0.2]), 30)
     back = bundle.tariff_from(json.loads(json.dumps(bundle.tariff_document(series))))

@@ -44,8 +44,8 @@ TABLE = "training_observations"
 KINDS = ("transformer", "lstm", "cnn")
 DAYS_EACH = 10
 """How often a validation day is played: a policy throws dice."""
-LONG_DAYS = 1500.0
-"""Budget of the learning curves, five times the paper's."""
+LONG_DAYS = 1200.0
+"""Budget of the learning curves, four times the paper's."""
 
 CURVES: dict[str, Preset] = {
     "paper, 2e-5": replace(preset("paper"), budget_days=LONG_DAYS),

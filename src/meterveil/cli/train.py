@@ -135,7 +135,7 @@ def _fresh(asked: _Asked, out: Path) -> _Asked:
     from meterveil.data import outputs
     from meterveil.defenders import manager, manager_run, probes
 
-    outputs.folder(out, (manager_run.RUN,))
+    outputs.folder(out, (manager_run.RUN, manager_run.LIBRARY, probes.CARD))
     if (out / manager_run.RUN).exists():
         if manager_run.read_document(out)["status"] != "finished":
             raise InputError(

@@ -37,7 +37,8 @@ def export(run: Path, out: Path) -> Path:
     }
     hashes = {name: hashlib.sha256(contents[name]).hexdigest() for name in FILES}
     contents[MANIFEST] = _json({"format": FORMAT, "version": __version__, "files": hashes})
-    outputs.folder(out, (MANIFEST,))
+    ours = (out / MANIFEST).exists()
+    outputs.folder(out, [name for name in contents if not (ours and name == POLICY)])
     outputs.write_all({out / name: _writer(content) for name, content in contents.items()})
     return out
 

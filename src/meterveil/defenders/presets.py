@@ -59,15 +59,14 @@ PRESETS: dict[str, Preset] = {
     "fast": Preset(
         learning_rate=1e-3,
         anneal=True,
-        horizon=4096,
-        epochs=8,
-        minibatch=512,
+        horizon=2048,
+        epochs=10,
+        minibatch=256,
         clip=0.2,
         entropy=0.005,
         target_kl=0.03,
         loss="rmse",
         reward_scale=0.1,
-        masked=True,
     ),
 }
 """`fast` was chosen on the validation days of the training span; docs/training.md says how."""
