@@ -14,6 +14,7 @@ from meterveil import __version__
 from meterveil.cli.attack import attack
 from meterveil.cli.audit import audit
 from meterveil.cli.data import app as data
+from meterveil.cli.evaluate import evaluate
 from meterveil.cli.export import export
 from meterveil.cli.options import spoken
 from meterveil.cli.signatures import app as signatures
@@ -50,6 +51,7 @@ app.command("demo")(demo)
 app.command("attack")(attack)
 app.command("audit")(audit)
 app.command("train")(train)
+app.command("evaluate")(evaluate)
 app.command("export")(export)
 
 

@@ -1,0 +1,153 @@
+"""A defence at work on the test days, seed by seed: what the meter showed and what the battery did."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from meterveil.attackers.protocol import AGGREGATE
+from meterveil.bench.evaluation_defences import Contender
+from meterveil.bench.strength import Trial
+from meterveil.core import tariff
+from meterveil.core.arrays import KWH_PER_W_MINUTE, FloatArray
+from meterveil.core.executor import Command
+from meterveil.core.rollout import Policy, Trace, View, rollout
+from meterveil.core.scenario import Scenario
+from meterveil.data.household import Household
+from meterveil.data.run import Run, Setup
+from meterveil.data.scenario import span
+from meterveil.data.splits import consecutive_pieces
+
+SOC_START = 0.5
+_TEST_DICE = 0x7E57
+
+
+class Physical(NamedTuple):
+    """What the battery did, (seed, day) each."""
+
+    throughput_kwh: FloatArray  # in and out together
+    soc_end: FloatArray  # at midnight
+    energy_cost: FloatArray
+    degradation_cost: FloatArray
+    total_cost: FloatArray
+    soc_neutral_cost: FloatArray  # with what it takes to begin the next day with the same charge (D7)
+
+
+@dataclass(frozen=True)
+class Played:
+    """Hold what a defence made of the test days."""
+
+    days: tuple[tuple[Household, ...], ...]
+    """(seed, day) masked days that keep the true appliances, and the true load as `AGGREGATE`."""
+    alike: tuple[int, ...]
+    """Seed -> the first seed under which the meter showed the same: chance moves not every defence."""
+    physical: Physical
+    example: Run
+    """The first day under the first seed, to be drawn."""
+
+
+def dice(seed: int, seeds: int) -> list[np.random.Generator]:
+    """Throw new dice for every seed of a defence, such as no attacker has seen."""
+    return [np.random.default_rng([seed, number, _TEST_DICE]) for number in range(seeds)]
+
+
+def play(trial: Trial, home: Household, one: Contender, setup: Setup, seeds: int) -> Played:
+    """Run a defence over the test days; SoC is carried over midnight, and anew where days are left out."""
+    pieces = consecutive_pieces(home.select(trial.targets), trial.test.days)
+    days: list[list[Household]] = [[] for _ in range(seeds)]
+    figures: list[Physical] = []
+    for piece, scenario, trace in _traces(one, setup, pieces, dice(trial.seed, seeds)):
+        figures += list(_by_day(setup, piece, scenario, trace))
+        truth = {**piece.appliances_w, AGGREGATE: piece.aggregate_w}
+        for row, meter_w in enumerate(trace.meter_w):
+            copy = replace(piece, aggregate_w=meter_w.copy(), appliances_w=truth)
+            days[row] += [copy.day(day) for day in piece.days()]
+    physical = Physical(*(np.stack(column, axis=1) for column in zip(*figures, strict=True)))
+    first_day = pieces[0].day(pieces[0].days()[0])
+    shown = example(one, first_day, setup, trial.seed)
+    return Played(tuple(map(tuple, days)), _alike(days), physical, shown)
+
+
+def example(one: Contender, day: Household, setup: Setup, seed: int = 0) -> Run:
+    """Play one day again under the first seed, and write down which signature ran in each minute."""
+    watched = _Watched(one.policies[0])
+    scenario = _whole(day, setup)
+    trace = rollout(watched, setup.battery, setup.library, scenario, dice(seed, 1), SOC_START)
+    return Run(
+        household=day.name,
+        aggregate=day.aggregate,
+        notes=day.notes,
+        defence=one.name,
+        setup=setup,
+        minutes=day.minutes,
+        load_w=trace.load_w[0],
+        battery_w=trace.power_w[0],
+        asked_w=np.full(len(day.minutes), np.nan),
+        soc=trace.soc[0],
+        soc_start=SOC_START,
+        price=scenario.price[0, scenario.lead :],
+        decoy=np.array(watched.signatures),
+    )
+
+
+class _Watched:
+    """Pass decisions on and write down the signature under way: a trace does not tell it."""
+
+    def __init__(self, policy: Policy) -> None:
+        self.policy = policy
+        self.signatures: list[int] = []
+
+    def initial(self, batch: int) -> Any:
+        return self.policy.initial(batch)
+
+    def decide(self, view: View, memory: Any) -> tuple[Command, Any]:
+        command, memory = self.policy.decide(view, memory)
+        self.signatures.append(int(command.signature[0]) if view.waits[0] else self.signatures[-1])
+        return command, memory
+
+
+def _traces(
+    one: Contender, setup: Setup, pieces: Sequence[Household], rngs: Sequence[np.random.Generator]
+) -> Iterator[tuple[Household, Scenario, Trace]]:
+    """Run every policy over every piece, the seeds of one policy together."""
+    for piece in pieces:
+        scenario = _whole(piece, setup)
+        if len(one.policies) == 1:
+            parts = [_rolled(one.policies[0], setup, scenario, rngs)]
+        else:
+            pairs = zip(one.policies, rngs, strict=True)
+            parts = [_rolled(policy, setup, scenario, [rng]) for policy, rng in pairs]
+        yield piece, scenario, Trace(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+
+
+def _rolled(policy: Policy, setup: Setup, scenario: Scenario, rngs: Sequence[np.random.Generator]) -> Trace:
+    rows = scenario.rows([0] * len(rngs))
+    return rollout(policy, setup.battery, setup.library, rows, rngs, SOC_START)
+
+
+def _whole(piece: Household, setup: Setup) -> Scenario:
+    days = piece.days()
+    return span(piece, days[0], days[-1] + timedelta(days=1), setup.tariff)
+
+
+def _alike(days: Sequence[Sequence[Household]]) -> tuple[int, ...]:
+    meters = [b"".join(day.aggregate_w.tobytes() for day in row) for row in days]
+    return tuple(meters.index(meter) for meter in meters)
+
+
+def _by_day(setup: Setup, piece: Household, scenario: Scenario, trace: Trace) -> Iterator[Physical]:
+    """Sum every civil day up, (seed,) each."""
+    price = scenario.price[:, scenario.lead :]
+    soc = np.column_stack([trace.soc_start, trace.soc])
+    bounds = np.cumsum([0, *(len(piece.day(day).minutes) for day in piece.days())])
+    for begin, end in pairwise(bounds):
+        power_w = trace.power_w[:, begin:end]
+        prices = np.broadcast_to(price[:, begin:end], power_w.shape)
+        cost = tariff.day_cost(setup.battery, prices, power_w, soc[:, begin], soc[:, end])
+        moved_kwh = np.abs(power_w).sum(axis=1) * KWH_PER_W_MINUTE
+        yield Physical(moved_kwh, soc[:, end], cost.energy, cost.degradation, cost.total, cost.soc_neutral)
