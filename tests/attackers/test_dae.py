@@ -12,8 +12,8 @@ def test_the_layers_are_as_wide_as_published():
         "encode.0.weight": (8, 1, 4),
         "encode.2.weight": (inner, inner),
         "encode.4.weight": (3 * 128, inner),
-        "decode.1.weight": (3 * inner, 128, 1),
-        "decode.5.weight": (3 * 8, 2, 4),
+        **{f"decode.{target}.0.weight": (inner, 128) for target in range(3)},
+        **{f"decode.{target}.3.weight": (8, 2, 4) for target in range(3)},
     }
 
 

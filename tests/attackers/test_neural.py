@@ -83,7 +83,7 @@ def test_a_network_has_single_precision_weights_that_all_are_learned(name):
     recipe = PUBLISHED[name].recipe
     network = recipe.build(1).train()
     batch = examples(home(), recipe)[0]
-    batch = batch.batch(batch.active[0][:4])
+    batch = batch.batch(batch.uses[0].starts[:4])
     for done in (0.0, 1.0):
         recipe.loss(network, batch, done).backward()
     for label, weight in network.named_parameters():
@@ -220,7 +220,7 @@ def test_the_scaling_and_the_weights_never_see_the_days_that_choose():
 def test_a_mixed_window_keeps_its_background_and_gets_the_donors_use():
     recipe = small("dae").recipe
     part = examples(home(), recipe)[0]
-    own, donor = part.starts[[300]], part.active[0][[0]]
+    own, donor = part.starts[[300]], part.uses[0].starts[[0]]
     mixed, before, given = part.mixed(own, donor[None]), part.batch(own), part.batch(donor)
     drawn = part.drawn[0]
     share = drawn[donor[0] : donor[0] + recipe.window] - drawn[own[0] : own[0] + recipe.window]
@@ -232,7 +232,7 @@ def test_a_mixed_window_keeps_its_background_and_gets_the_donors_use():
 
 def test_the_rest_of_a_window_holds_no_target_and_no_base_load():
     part = examples(home(), small("dae").recipe)[0]
-    start = part.active[0][:1]
+    start = part.uses[0].starts[:1]
     rest = part.rest(start)[0]
     own = slice(int(start[0]), int(start[0]) + part.window)
     kettle_free = part.seen[0, own] - part.drawn[0, own]
@@ -262,13 +262,27 @@ def test_mixed_windows_show_a_rare_target_in_use_more_often_than_life_does():
     part = examples(home(), recipe, targets=("kettle", "fridge"))[0]
     batches = list(_epoch(part, recipe, np.random.default_rng(0)))
     kettle = torch.cat([batch.on[:, 0] for batch in batches]).amax(dim=1).mean()
-    assert kettle > 1.5 * len(part.active[0]) / len(part.starts)
+    assert kettle > 1.5 * len(part.uses[0].starts) / len(part.starts)
 
 
 def test_a_window_is_active_where_the_target_is_on_in_a_minute_asked_for():
     part = examples(home(), PUBLISHED["seq2point"].recipe)[0]
     on = {int(start) for start in part.starts if part.batch(np.array([start])).on.any()}
-    assert on == set(part.active[0].tolist())
+    assert on == set(part.uses[0].starts.tolist())
+
+
+def test_a_rare_peak_is_drawn_more_often_than_it_comes():
+    bare = home()
+    kettle_w = bare.appliances_w["kettle"]
+    kettle_w[kettle_w > 0] = 1200.0
+    rare = int(np.flatnonzero(kettle_w > 0)[5])
+    kettle_w[rare] = 3000.0
+    part = examples(bare, small("dae").recipe)[0]
+    odds = part.uses[0].odds
+    strong = np.array([rare in range(start, start + part.window) for start in part.uses[0].starts])
+    assert strong.any()
+    assert odds.sum() == pytest.approx(1.0)
+    assert odds[strong].sum() > 1.5 * strong.mean()
 
 
 def test_the_clock_closes_its_circles():
@@ -287,7 +301,7 @@ def test_days_without_a_whole_window_say_so():
 
 def test_the_loss_judges_power_and_state():
     batch = examples(home(), small("dae").recipe)[0]
-    batch = batch.batch(batch.active[0][:2])
+    batch = batch.batch(batch.uses[0].starts[:2])
 
     def say(power, logit):
         return lambda seen: torch.stack([power, logit], dim=1)

@@ -11,8 +11,7 @@ on. Beside the power, a second output says whether the appliance is on.
 
 from __future__ import annotations
 
-from typing import cast
-
+import torch
 from torch import Tensor, nn
 
 from meterveil.attackers.neural import Neural
@@ -37,19 +36,20 @@ class Network(nn.Module):
             nn.Linear(inner, _WAIST * targets),
             nn.ReLU(),
         )
-        self.decode = nn.Sequential(
-            nn.Unflatten(1, (_WAIST * targets, 1)),
-            nn.Conv1d(_WAIST * targets, inner * targets, 1, groups=targets),
-            nn.ReLU(),
-            nn.Flatten(),
-            nn.Unflatten(1, (_FILTERS * targets, minutes)),
-            nn.ConvTranspose1d(_FILTERS * targets, 2 * targets, _WIDTH, groups=targets),
-            nn.Unflatten(1, (targets, 2)),
+        self.decode = nn.ModuleList(
+            nn.Sequential(
+                nn.Linear(_WAIST, inner),
+                nn.ReLU(),
+                nn.Unflatten(1, (_FILTERS, minutes)),
+                nn.ConvTranspose1d(_FILTERS, 2, _WIDTH),
+            )
+            for _ in range(targets)
         )
 
     def forward(self, seen: Tensor) -> Tensor:
         """Answer for every minute of the window."""
-        return cast(Tensor, self.decode(self.encode(seen))).movedim(1, 2)
+        waists = self.encode(seen).split(_WAIST, dim=1)
+        return torch.stack([decode(waist) for decode, waist in zip(self.decode, waists, strict=True)], dim=2)
 
 
 def dae() -> Neural:
@@ -63,7 +63,7 @@ def dae() -> Neural:
             windows=2880,
             overlap=16,
             batch=64,
-            epochs=60,
-            patience=20,
+            epochs=150,
+            patience=40,
         )
     )

@@ -16,10 +16,12 @@ from meterveil.attackers.protocol import AGGREGATE, FloatArray, IntArray, Meter,
 from meterveil.data.household import Household
 from meterveil.data.protocols import on_threshold_w
 from meterveil.data.splits import VALIDATION_SHARE, consecutive_pieces
-from meterveil.data.windows import Scaler, complete_starts
+from meterveil.data.windows import Scaler, complete_starts, sliding_windows
 from meterveil.errors import InputError
 
 MAX_STATE_WEIGHT = 10.0
+LEVELS = 8
+"""Peaks of uses are told apart in so many steps up to the highest."""
 
 
 class Scaling(NamedTuple):
@@ -108,6 +110,17 @@ def _on(target_w: FloatArray, target: str) -> npt.NDArray[np.bool_]:
     return np.asarray(target_w >= threshold_w)
 
 
+class Uses(NamedTuple):
+    """Windows in which a target is on at some minute asked for."""
+
+    starts: IntArray  # (use,)
+    odds: FloatArray  # (use,) how likely each is to be drawn
+
+    def draw(self, count: int, rng: np.random.Generator) -> IntArray:
+        """Draw windows with their odds."""
+        return rng.choice(self.starts, count, p=self.odds)
+
+
 @dataclass(frozen=True)
 class Examples:
     """Hold every minute once; a window is a number."""
@@ -118,7 +131,7 @@ class Examples:
     on: Tensor  # (target, minute)
     carries: Tensor  # (target, 1) how much of a change of the reading is a change of the target's power
     starts: IntArray  # (window,) first minute of every window without a gap
-    active: tuple[IntArray, ...]  # of each target: those in which it is on at some minute asked for
+    uses: tuple[Uses, ...]  # of each target
     window: int
     output: int
     state_weight: Tensor  # (target, 1)
@@ -144,8 +157,6 @@ class Examples:
         whole = np.array([target == AGGREGATE for target in targets])[:, None]
         shift_w, factor_w = scaling.power_shift_w[:, None], scaling.power_factor_w[:, None]
         first = starts + (window - output) // 2
-        before = np.pad(np.cumsum(on, axis=1), ((0, 0), (1, 0)))
-        used = before[:, first + output] > before[:, first]
         return cls(
             _tensor(seen),
             _tensor(np.where(whole, 0.0, targets_w / scaling.reading_factor_w)),
@@ -153,7 +164,7 @@ class Examples:
             _tensor(on.astype(np.float64)),
             _tensor(whole * scaling.reading_factor_w / factor_w),
             starts,
-            tuple(starts[one] for one in used),
+            tuple(_uses(starts, first, output, *one) for one in zip(targets_w, on, strict=True)),
             window,
             output,
             _tensor(scaling.state_weight[:, None]),
@@ -200,6 +211,22 @@ class Examples:
     def _asked(self) -> slice:
         margin = (self.window - self.output) // 2
         return slice(margin, margin + self.output)
+
+
+def _uses(
+    starts: IntArray, first: IntArray, output: int, target_w: FloatArray, on: npt.NDArray[np.bool_]
+) -> Uses:
+    """Find the windows with a use; one whose peak is rare gets better odds than life gives it.
+
+    A fridge defrosts for a quarter of an hour a day: a network that hardly sees it reads it half.
+    """
+    peak_w = sliding_windows(np.where(on, target_w, 0.0), output)[first].max(axis=1)
+    used = peak_w > 0.0
+    if not used.any():
+        return Uses(starts[used], peak_w[used])
+    level = np.minimum((peak_w[used] / peak_w.max() * LEVELS).astype(np.int64), LEVELS - 1)
+    odds = 1.0 / np.sqrt(np.bincount(level, minlength=LEVELS)[level])
+    return Uses(starts[used], odds / odds.sum())
 
 
 def _starts(series: Sequence[Series], window: int) -> IntArray:

@@ -98,8 +98,8 @@ def nilmformer() -> Neural:
             stacking=0.3,
             overlap=2,
             batch=4,
-            epochs=30,
-            patience=20,
+            epochs=70,
+            patience=30,
             learning_rate=5e-4,
         )
     )

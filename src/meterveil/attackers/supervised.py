@@ -136,13 +136,13 @@ def _donors(own: IntArray, learning: Examples, mixing: float, rng: np.random.Gen
     Those come from any stretch, as often with a use as in life; the one use makes up for how rare some are.
     What is never on, as the aggregate, stays where it is.
     """
-    count, mixed = len(learning.active), rng.random(len(own)) < mixing
+    count, mixed = len(learning.uses), rng.random(len(own)) < mixing
     chosen = rng.integers(count, size=len(own))
     donors = np.tile(own, (count, 1))
-    for number, active in enumerate(learning.active):
-        if len(active):
+    for number, uses in enumerate(learning.uses):
+        if len(uses.starts):
             other = np.where(rng.random(len(own)) < 0.5, rng.choice(learning.starts, len(own)), own)
-            other = np.where(chosen == number, rng.choice(active, len(own)), other)
+            other = np.where(chosen == number, uses.draw(len(own), rng), other)
             donors[number] = np.where(mixed, other, own)
     return donors
 
