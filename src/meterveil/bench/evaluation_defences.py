@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from meterveil.bench.strength import Trial
 from meterveil.core.battery import Battery
+from meterveil.core.decoys import Library
 from meterveil.core.rollout import Policy
 from meterveil.core.tariff import PAPER_TARIFF, Tariff
 from meterveil.data.household import Household
@@ -16,12 +19,32 @@ from meterveil.data.run import Setup
 from meterveil.data.signatures_file import library as read_library
 from meterveil.defenders import DEFENDERS, defender
 from meterveil.defenders.bundle import battery_from, tariff_from
-from meterveil.defenders.manager_run import RUN, LoadedRun, load_run
 from meterveil.defenders.random_equal import RandomEqual
 from meterveil.errors import InputError
 
 EQUAL = "random_equal:"
 """Starts the name of chance at a throughput of one's own: `random_equal:7.5` moves 7.5 kWh a day (D8)."""
+
+RUN = "run.json"
+MANAGER = "manager"
+LOADERS: dict[str, str] = {
+    "meterveil-run-1": "meterveil.defenders.manager_run:load_run",
+    "meterveil-ddql-1": "meterveil.defenders.ddqn_run:load_ddql",
+}
+"""Format of a run folder -> what reads it; to evaluate another kind of training, add a line."""
+
+
+class Trained(NamedTuple):
+    """A finished training."""
+
+    policy: Policy
+    library: Library | None  # the signatures that it can replay; None where it replays none
+    document: dict[str, Any]  # what the run says of itself
+
+    @property
+    def method(self) -> str:
+        """Name how it was trained; the paper's own is the manager."""
+        return str(self.document["options"].get("method", MANAGER))
 
 
 @dataclass(frozen=True)
@@ -30,8 +53,13 @@ class Contender:
 
     name: str
     policies: tuple[Policy, ...]
-    runs: tuple[LoadedRun, ...] = field(default=(), repr=False)
+    runs: tuple[Trained, ...] = field(default=(), repr=False)
     """The trainings that the policies come from; none for a defence that learns nothing."""
+
+    @property
+    def method(self) -> str:
+        """Name what it is, whatever its folder is called."""
+        return self.runs[0].method if self.runs else self.name
 
     @property
     def training_seconds(self) -> tuple[float, ...]:
@@ -45,13 +73,12 @@ class Contender:
         if not self.runs:
             return {"defence": self.name}
         first = self.runs[0].document
+        stated = {name: first["options"].get(name) for name in ("probe", "weight", "choice")}
         return {
             "defence": self.name,
+            "method": self.method,
             "trained_on": first["household"],
-            "preset": first["options"]["preset"].get("name", "own"),
-            "probe": first["options"]["probe"],
-            "lambda": first["options"]["weight"],
-            "choice": first["options"]["choice"],
+            **{name: value for name, value in stated.items() if value is not None},
             "training_seeds": [run.document["seed"] for run in self.runs],
         }
 
@@ -73,7 +100,7 @@ def contender(text: str) -> Contender:
             f"{EQUAL}KWH, and what meterveil train wrote"
         )
     parts = [folder] if (folder / RUN).exists() else sorted(path.parent for path in folder.glob(f"*/{RUN}"))
-    runs = tuple(load_run(part) for part in parts or [folder])
+    runs = tuple(_load(part) for part in parts or [folder])
     return Contender(folder.resolve().name, tuple(run.policy for run in runs), runs)
 
 
@@ -105,13 +132,7 @@ def common_setup(
         battery = battery_from(_agreed(documents, "battery")) if runs else Battery()
     if tariff is None:
         tariff = tariff_from(_agreed(documents, "tariff")) if runs else PAPER_TARIFF
-    digest = _agreed(documents, "library") if runs else None
-    chosen = runs[0].library if runs and library is None else read_library(library)
-    if digest and chosen.digest() != digest:
-        raise InputError(
-            f"{library} is not the library that the runs were trained with; leave --library out to use theirs"
-        )
-    return Setup(chosen, battery, tariff, seed)
+    return Setup(_common_library(runs, library), battery, tariff, seed)
 
 
 def check_unseen(one: Contender, trial: Trial, home: Household) -> None:
@@ -120,6 +141,30 @@ def check_unseen(one: Contender, trial: Trial, home: Household) -> None:
         seen = set(run.document["days"]) & {str(day) for day in trial.test.days}
         if run.document["household"] == home.name and seen:
             raise InputError(f"{one.name} was trained on {min(seen)}, a test day; train it on other days")
+
+
+def _load(folder: Path) -> Trained:
+    """Read a run folder of any kind."""
+    try:
+        kind = json.loads((folder / RUN).read_text(encoding="utf-8"))["format"]
+        module, function = LOADERS[kind].split(":")
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise InputError(
+            f"{folder} holds no training ({RUN} of {' or '.join(LOADERS)}); write one with meterveil train"
+        ) from error
+    run = getattr(import_module(module), function)(folder)
+    return Trained(run.policy, getattr(run, "library", None), run.document)
+
+
+def _common_library(runs: Sequence[Trained], path: Path | None) -> Library:
+    known = [run.library for run in runs if run.library is not None]
+    chosen = known[0] if known and path is None else read_library(path)
+    if any(one.digest() != chosen.digest() for one in known):
+        raise InputError(
+            "a run was trained with other signatures than the others, or than --library has; leave --library "
+            "out, and evaluate runs with different signatures one at a time"
+        )
+    return chosen
 
 
 def _agreed(documents: Sequence[dict[str, Any]], key: str) -> Any:

@@ -182,5 +182,5 @@ def _case(case: Case | None, digits: int) -> list[str]:
 def _number(found: Estimate, digits: int) -> str:
     if np.isnan(found.value):
         return ""
-    value, low, high = (f"{part + 0.0:.{digits}f}" for part in found)
+    value, low, high = (f"{round(part, digits) + 0.0:.{digits}f}" for part in found)
     return value if np.isnan(found.low) else f"{value}\u00a0({low}..{high})"

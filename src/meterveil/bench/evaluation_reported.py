@@ -7,18 +7,20 @@ from functools import cache
 import pandas as pd
 
 from meterveil.bench.evaluation import Result
+from meterveil.bench.evaluation_defences import MANAGER
 from meterveil.bench.evaluation_scores import Case
 from meterveil.bench.reported import cases as printed_cases
 from meterveil.bench.reported import table as printed_table
 
 _METHODS = {
+    MANAGER: "Ours",
     "none": "No defense",
     "random": "Random baseline",
     "rule_based": "Rule-based baseline",
     "ddql_flat": "DDQL-flat",
     "ddql_mi": "DDQL-MI",
 }
-"""Defence -> what the paper's comparison calls it; a trained manager is its "Ours"."""
+"""Method -> what the paper's comparison calls it."""
 
 _DATASETS = {"redd": "REDD", "ukdale": "UK-DALE"}
 
@@ -30,9 +32,9 @@ def papers_headline(result: Result) -> dict[str, float]:
     if not trial.reported:
         return found
     if trial.test.dataset == "ukdale":
-        method = "Ours" if result.contender.runs else _METHODS.get(result.contender.name)
+        method = _METHODS.get(result.contender.method)
         found |= _row(printed_table("baseline_comparison"), "method", method)
-    if result.contender.runs:
+    if result.contender.method == MANAGER:
         found |= _row(printed_table("overall_transfer"), "dataset", _DATASETS[trial.test.dataset])
     return found
 
@@ -40,7 +42,7 @@ def papers_headline(result: Result) -> dict[str, float]:
 def papers_case(result: Result, case: Case) -> dict[str, float]:
     """Look up what is printed of a case, by column; the paper has such a table of its own defence only."""
     trial = result.spec.trial
-    if not trial.reported or not result.contender.runs:
+    if not trial.reported or result.contender.method != MANAGER:
         return {}
     return _cases(trial.test.dataset).get((case.attacker, case.target, case.metric), {})
 

@@ -72,17 +72,18 @@ class Case:
     @property
     def masked(self) -> float:
         """Mean over days and seeds behind the defence."""
-        return mean(self.masked_by_seed)
+        return self.raw + self.delta
 
     @property
     def spread(self) -> float:
-        """Standard deviation over seeds."""
-        return float(np.std(self.masked_by_seed, ddof=1))
+        """Standard deviation over seeds; exactly 0 where all agree."""
+        values = self.masked_by_seed
+        return float(np.std(values - values[0], ddof=1))
 
     @property
     def delta(self) -> float:
-        """What the defence changed: masked - raw."""
-        return float(delta(self.raw, self.masked))
+        """What the defence changed: masked - raw; exactly 0 where no seed changed anything."""
+        return mean(delta(self.raw, self.masked_by_seed))
 
     @property
     def p(self) -> float:

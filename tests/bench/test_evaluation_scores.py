@@ -1,0 +1,116 @@
+"""The arithmetic of an evaluation, by hand."""
+
+import numpy as np
+import pytest
+
+from meterveil.bench.evaluation_scores import (
+    BEST_F1,
+    Case,
+    cases_of,
+    estimate,
+    headline,
+    mean,
+    significant,
+    strongest,
+)
+
+NAN = float("nan")
+
+
+def case(raw, masked, metric="rmse", attacker="co", target="fridge"):
+    """Build a case from (day,) and (seed, day)."""
+    return Case(attacker, target, metric, np.array(raw, float), np.array(masked, float))
+
+
+def one_day(raw, masked_by_seed, **names):
+    return case([raw], [[value] for value in masked_by_seed], **names)
+
+
+def test_delta_spread_and_p_are_those_of_a_t_test_by_hand():
+    found = one_day(10.0, [11.0, 12.0, 13.0])
+    assert (found.raw, found.masked, found.delta, found.spread) == (10.0, 12.0, 2.0, 1.0)
+    t = 2.0 / (1.0 / np.sqrt(3))
+    assert found.p == pytest.approx(1 - t / np.sqrt(t**2 + 2))  # Student's t with two degrees of freedom
+    assert not found.is_harmful
+    assert one_day(10.0, [11.9, 12.0, 12.1]).is_harmful
+
+
+def test_a_change_that_helps_the_attacker_is_never_counted():
+    helped = one_day(10.0, [8.0, 8.1, 7.9])
+    assert helped.p < 0.05
+    assert not helped.is_harmful
+    assert one_day(0.5, [0.1, 0.12, 0.11], metric="f1").is_harmful
+    assert not one_day(0.1, [0.5, 0.52, 0.51], metric="f1").is_harmful
+    assert significant([helped, one_day(10.0, [20.0, 20.1, 19.9], target="kettle")], "rmse") == (1, 2)
+
+
+def test_a_headline_is_a_ratio_of_means_and_not_a_mean_of_ratios():
+    cases = [one_day(10.0, [30.0, 30.0]), one_day(90.0, [95.0, 95.0], target="kettle")]
+    assert headline(cases, "rmse").value == pytest.approx(100 * (125 - 100) / 100)
+    scores = [one_day(0.8, [0.2, 0.2], metric="f1"), one_day(0.2, [0.2, 0.2], metric="f1", target="kettle")]
+    assert headline(scores, "f1").value == pytest.approx(60.0)
+
+
+def test_neither_the_load_nor_blind_nor_further_attackers_count_in_a_headline():
+    cases = [
+        one_day(10.0, [20.0, 20.0]),
+        one_day(10.0, [990.0, 990.0], target="aggregate"),
+        one_day(10.0, [990.0, 990.0], attacker="mean"),
+        one_day(10.0, [990.0, 990.0], attacker="nilmformer"),
+    ]
+    assert headline(cases, "rmse").value == pytest.approx(100.0)
+    assert significant(cases, "rmse") == (1, 1)
+    assert headline(cases[-1:], "rmse").value == pytest.approx(9800.0)
+
+
+def test_a_day_on_which_an_appliance_stood_still_is_left_out_on_both_sides():
+    found = case([0.4, NAN, 0.8], [[0.2, NAN, 0.4], [0.2, NAN, 0.2]], metric="f1")
+    assert found.n_days == 2
+    assert found.raw == pytest.approx(0.6)
+    np.testing.assert_allclose(found.masked_by_seed, [0.3, 0.2])
+    still = case([NAN], [[NAN], [NAN]], metric="f1")
+    assert np.isnan(still.p)
+    assert significant([found, still], "f1")[1] == 1
+
+
+def test_an_attacker_acts_on_the_better_of_its_two_outputs():
+    raw = {("kettle", "f1"): np.array([0.9]), ("kettle", "f1_head"): np.array([0.7])}
+    masked = [{("kettle", "f1"): np.array([0.1]), ("kettle", "f1_head"): np.array([0.3])}] * 2
+    [best] = [one for one in cases_of("fhmm", raw, masked) if one.metric == BEST_F1]
+    assert (best.raw, best.masked) == (0.9, pytest.approx(0.3))
+
+
+def test_leak_runs_from_what_habits_tell_to_what_the_bare_meter_told():
+    found = one_day(0.8, [0.5, 0.5], metric=BEST_F1)
+    assert found.leak(prior=0.2) == pytest.approx(0.5)
+    assert one_day(40.0, [70.0, 70.0]).leak(prior=60.0) == pytest.approx(-0.5)
+
+
+def test_a_defence_is_judged_by_the_attacker_that_reads_most_behind_it():
+    names = {"metric": BEST_F1}
+    cases = [
+        one_day(0.8, [0.3, 0.3], attacker="co", **names),
+        one_day(0.6, [0.3, 0.3], attacker="co", target="kettle", **names),
+        one_day(0.5, [0.4, 0.4], attacker="fhmm", **names),
+        one_day(0.5, [0.4, 0.4], attacker="fhmm", target="kettle", **names),
+    ]
+    prior = {(target, BEST_F1): np.array([0.2]) for target in ("fridge", "kettle")}
+    most = strongest(cases, prior, BEST_F1)
+    assert (most.attacker, most.masked.value) == ("fhmm", pytest.approx(0.4))
+    assert (most.raw, most.prior) == (pytest.approx(0.7), pytest.approx(0.2))
+    assert most.leak.value == pytest.approx((0.4 - 0.2) / (0.7 - 0.2))
+
+
+def test_days_that_agree_leave_no_doubt_and_few_days_give_no_interval():
+    assert estimate(np.full((1, 20), 3.0), mean) == (3.0, 3.0, 3.0)
+    value, low, high = estimate(np.array([[1.0, 2.0]]), mean)
+    assert value == 1.5
+    assert np.isnan([low, high]).all()
+
+
+def test_an_interval_is_that_of_the_mean_over_days_and_comes_out_again():
+    days = np.random.default_rng(0).normal(10.0, 2.0, (1, 100))
+    found = estimate(days, mean)
+    assert found == estimate(days, mean)
+    assert found.low < days.mean() < found.high
+    assert found.high - found.low == pytest.approx(2 * 1.96 * 2.0 / 10, rel=0.2)
