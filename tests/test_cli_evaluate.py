@@ -1,0 +1,77 @@
+"""`meterveil evaluate` from the outside."""
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from meterveil.cli import app
+
+
+def run(*arguments):
+    return CliRunner().invoke(app, ["evaluate", *map(str, arguments)], env={"METERVEIL_DATA": ""})
+
+
+def said(result):
+    return " ".join(result.output.split())
+
+
+@pytest.fixture(scope="module")
+def compared(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("evaluate")
+    places = ("--results", folder / "results", "--out", folder / "out")
+    quick = ("--attackers", "co,prior", "--threat", "fixed", "--seeds", 2, "--workers", 1)
+    return folder, run("none", "random_equal:3", *quick, *places)
+
+
+def test_defences_are_compared_in_one_table_and_on_one_page(compared):
+    folder, result = compared
+    assert result.exit_code == 0, result.output
+    lines = [line.split() for line in result.output.splitlines()]
+    [none, *_] = [line for line in lines if line[:1] == ["none"]]
+    assert none[1:5] == ["0.0", "0.0", "0/4", "0/4"]
+    assert any(line[:1] == ["random_equal:3"] for line in lines)
+    assert "synthetic house 1" in result.output
+    page = (folder / "out" / "evaluate.html").read_text()
+    assert "A day behind random equal:3" in page
+    assert (folder / "out" / "evaluate.html").resolve().as_uri() in result.output.replace("\n", "")
+
+
+def test_every_figure_is_kept_as_a_card(compared):
+    kept = compared[0] / "results" / "evaluation_one_day" / "synthetic"
+    cards = json.loads((kept / "battery--random-equal-3.json").read_text())
+    moved = next(card for card in cards if card["column"] == "throughput_kwh")
+    assert moved["measured"] == pytest.approx(3.0, abs=0.3)
+    assert moved["settings"]["defence"] == "random_equal:3"
+    assert (kept / "co-kettle--none--fixed.json").exists()
+    assert not list(kept.glob("prior*"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("magic",), "no defence and no run folder 'magic'; known are none, random, flat"),
+        (("runs/none-here",), "no defence and no run folder 'runs/none-here'"),
+        (("flat", "flat"), "flat is named twice"),
+        (("flat", "--attackers", "oracle"), "no attacker 'oracle'; known are co, fhmm, dae"),
+        (("flat", "--attackers", "prior"), "no fixed attacker looks at the meter"),
+        (("flat", "--threat", "blind"), "no threat model 'blind'; known are fixed and adaptive"),
+        (("flat", "--days", "seven"), "no days 'seven'; known are paper and many"),
+        (("flat", "--on", "mars"), "--on 'mars' is unknown; known are ukdale, redd and synthetic"),
+        (("flat", "--on", "redd"), "'' is no folder of data sets; pass --data or set METERVEIL_DATA"),
+        (("flat", "--tariff", "cheap"), "no tariff 'cheap'"),
+    ],
+)
+def test_what_cannot_be_evaluated_is_said_in_one_line(arguments, words, tmp_path):
+    result = run("--attackers", "co", *arguments, "--results", tmp_path / "r", "--out", tmp_path / "o")
+    assert result.exit_code == 2
+    assert words in said(result)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_battery_that_can_do_nothing_is_refused(tmp_path):
+    path = tmp_path / "battery.json"
+    path.write_text('{"charge_w": 0.0, "discharge_w": 0.0}')
+    result = run("flat", "--attackers", "co", "--battery", path, "--out", tmp_path / "o")
+    assert result.exit_code == 2
+    assert "this battery can do nothing: its power is 0 W" in said(result)
