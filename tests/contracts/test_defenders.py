@@ -2,7 +2,7 @@
 
 import copy
 from dataclasses import fields, replace
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 import pytest
@@ -12,6 +12,8 @@ from meterveil.core.decoys import Library
 from meterveil.core.rollout import View, rollout
 from meterveil.core.scenario import Scenario
 from meterveil.defenders import DEFENDERS, defender
+from meterveil.defenders.ddqn_settings import preset
+from meterveil.defenders.ddqn_training import Lesson, train
 from meterveil.errors import InputError
 
 HOUSES, EVENING, MINUTES = 8, 6 * 60, 14 * 60
@@ -20,6 +22,21 @@ HOUSES, EVENING, MINUTES = 8, 6 * 60, 14 * 60
 LIBRARY = Library.of([("kettle", [1500.0, 2500.0, 2000.0]), ("oven", [1800.0] * 20)], "test")
 STEADY = {"none"}
 """Defences that move nothing, whatever the load does."""
+
+
+TINY = replace(preset("fast"), epochs=2, slots=8, updates=4, buffer=4000, h_hidden=8, h_passes=1)
+
+
+@cache
+def tiny_ddql(method):
+    """Teach a defence just enough that its network says something of its own."""
+    return train(Lesson(method, Battery(), world(), TINY)).policy
+
+
+CASES = {name: partial(defender, name) for name in DEFENDERS} | {
+    method: partial(tiny_ddql, method) for method in ("ddql_flat", "ddql_mi")
+}
+"""Name -> what builds the defence: the registered ones, and small instances of those that are trained."""
 
 
 def world(seed=0, gaps=0.0):
@@ -38,7 +55,7 @@ def ordinary(name):
 
 def play(name, scenario, battery=None, seed=1, soc=0.5):
     rngs = [np.random.default_rng([seed, row]) for row in range(scenario.batch)]
-    return rollout(defender(name), battery or Battery(), LIBRARY, scenario, rngs, soc)
+    return rollout(CASES[name](), battery or Battery(), LIBRARY, scenario, rngs, soc)
 
 
 def moved_kwh(trace):
@@ -54,7 +71,7 @@ def view_of(scenario, minute):
     return View(Battery(), LIBRARY, state, load_w, meter_w, clock, scenario.price[:, minute], chance, waits)
 
 
-@pytest.fixture(params=sorted(DEFENDERS))
+@pytest.fixture(params=sorted(CASES))
 def name(request):
     return request.param
 
@@ -111,12 +128,12 @@ def test_a_fleet_of_different_batteries_acts_as_each_household_alone(name):
             field.name: np.broadcast_to(getattr(fleet, field.name), HOUSES)[row] for field in fields(Battery)
         }
         rngs = [np.random.default_rng([1, row])]
-        alone = rollout(defender(name), Battery(**own), LIBRARY, scenario.rows([row]), rngs)
+        alone = rollout(CASES[name](), Battery(**own), LIBRARY, scenario.rows([row]), rngs)
         np.testing.assert_array_equal(alone.power_w[0], together[row])
 
 
 def test_all_memory_travels_and_no_decision_changes_what_it_was_given(name):
-    policy, scenario = defender(name), world(gaps=0.1)
+    policy, scenario = CASES[name](), world(gaps=0.1)
     memory = policy.initial(HOUSES)
     for minute in range(1, 60):
         before, view = copy.deepcopy(memory), view_of(scenario, minute)

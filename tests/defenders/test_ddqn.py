@@ -1,0 +1,210 @@
+"""Double Q-learning: its arithmetic, its memory, its checkpoints."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from ddql_small import TINY, lesson, two_levels
+
+from meterveil.core.battery import Battery
+from meterveil.core.env import OBSERVATION
+from meterveil.defenders import ddqn_training
+from meterveil.defenders.ddq_policy import QPolicy
+from meterveil.defenders.ddqn import Learner, Minutes, Replay, Scale, double_q_target, own_randomness
+from meterveil.defenders.ddqn_checkpoint import CHECKPOINT
+from meterveil.defenders.ddqn_play import explore_chance
+from meterveil.defenders.ddqn_settings import Settings, powers_w, preset
+from meterveil.defenders.ddqn_training import train
+from meterveil.errors import InputError
+
+METHODS = ["ddql_flat", "ddql_mi"]
+
+
+def same(one, other):
+    return all(np.array_equal(part, other.arrays()[name]) for name, part in one.arrays().items())
+
+
+def minutes(count, first=0):
+    numbers = np.arange(first, first + count)
+    seen = np.repeat(numbers[:, None], len(OBSERVATION), axis=1).astype(np.float32)
+    return Minutes(seen, numbers, numbers.astype(np.float32), seen + 1, numbers % 2 == 0)
+
+
+def test_the_online_network_chooses_and_the_target_network_values():
+    online = torch.tensor([[1.0, 5.0, 2.0], [9.0, 0.0, 0.0], [0.0, 0.0, 3.0]])
+    target = torch.tensor([[100.0, 10.0, 1000.0], [7.0, 70.0, 700.0], [1.0, 2.0, 4.0]])
+    reward, over = torch.tensor([1.0, 2.0, 3.0]), torch.tensor([False, False, True])
+    by_hand = [1.0 + 0.5 * 10.0, 2.0 + 0.5 * 7.0, 3.0]
+    assert double_q_target(reward, over, 0.5, online, target).tolist() == by_hand
+
+
+def test_what_a_dead_target_says_of_a_day_that_is_over_does_not_matter():
+    values = torch.full((1, 2), torch.inf)
+    target = double_q_target(torch.tensor([3.0]), torch.tensor([True]), 1.0, values, values)
+    assert target.tolist() == [3.0]
+
+
+def test_the_replay_forgets_the_oldest_and_draws_from_what_it_has():
+    replay = Replay(10)
+    replay.add(minutes(4))
+    assert set(replay.sample(np.random.default_rng(0), 200).action) == {0, 1, 2, 3}
+    replay.add(minutes(8, first=4))
+    drawn = replay.sample(np.random.default_rng(0), 500)
+    assert set(drawn.action) == set(range(2, 12))
+    np.testing.assert_array_equal(drawn.following, drawn.observation + 1)
+    np.testing.assert_array_equal(drawn.over, drawn.action % 2 == 0)
+
+
+def test_a_replay_smaller_than_a_block_keeps_its_end():
+    replay = Replay(3)
+    replay.add(minutes(8))
+    assert set(replay.kept.action) == {5, 6, 7}
+
+
+def test_the_target_network_follows_when_its_time_has_come():
+    with own_randomness(0):
+        scale = Scale(np.zeros(len(OBSERVATION)), np.ones(len(OBSERVATION)))
+        learner = Learner(replace(TINY, target_every=3), np.array([0.0, 1.0]), scale)
+    batch = minutes(2)._replace(action=np.array([0, 1]))
+    steps = []
+    for _ in range(3):
+        learner.update(batch)
+        pairs = zip(learner.online.parameters(), learner.target.parameters(), strict=True)
+        steps.append(all(torch.equal(one, other) for one, other in pairs))
+    assert steps == [False, False, True]
+
+
+def test_what_acts_values_as_the_network_that_learned():
+    rng = np.random.default_rng(0)
+    scale = Scale(rng.normal(size=6), rng.uniform(0.5, 2.0, 6))
+    with own_randomness(1):
+        learner = Learner(TINY, np.arange(5.0), scale)
+    seen = rng.normal(size=(20, 6)).astype(np.float32)
+    with torch.no_grad():
+        learned = learner.online(learner._scaled(seen)).numpy()
+    np.testing.assert_allclose(learner.policy().values(seen.astype(np.float64)), learned, atol=1e-5)
+
+
+def test_powers_reach_as_far_as_the_battery_and_include_rest():
+    powers = powers_w(Battery(charge_w=220.0, discharge_w=100.0), 50.0)
+    assert powers.tolist() == [-100.0, -50.0, 0.0, 50.0, 100.0, 150.0, 200.0]
+    assert len(powers_w(Battery(), preset("paper").step_w)) == 161
+
+
+def test_exploring_falls_to_its_least_share():
+    settings = Settings(epochs=10, explore_share=0.5, explore_least=0.1)
+    assert [round(explore_chance(settings, epoch), 3) for epoch in (0, 2, 4, 5, 9)] == [
+        1.0,
+        0.6,
+        0.2,
+        0.1,
+        0.1,
+    ]
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_the_same_seed_learns_the_same_to_the_bit_and_another_does_not(method):
+    first = train(lesson(method))
+    torch.manual_seed(77)
+    again, other = train(lesson(method)), train(lesson(method, seed=1))
+    assert same(first.policy, again.policy)
+    assert first.curve == again.curve
+    assert not same(first.policy, other.policy)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_training_that_was_killed_ends_as_if_it_had_not_been(method, tmp_path):
+    whole = train(lesson(method, settings=replace(TINY, epochs=3)))
+    asked = lesson(method, settings=replace(TINY, epochs=3))
+
+    def killed(epoch):
+        if epoch.days == 2 * TINY.slots:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train(asked, tmp_path, killed)
+    epochs = []
+    resumed = train(asked, tmp_path, epochs.append)
+    assert len(epochs) == 1
+    assert same(resumed.policy, whole.policy)
+    assert resumed.curve == whole.curve
+
+
+def test_a_training_leaves_torch_s_chance_and_threads_alone():
+    torch.manual_seed(5)
+    threads, expected = torch.get_num_threads(), torch.rand(3)
+    torch.manual_seed(5)
+    train(lesson())
+    assert torch.equal(torch.rand(3), expected)
+    assert torch.get_num_threads() == threads
+
+
+def test_the_checkpoint_of_another_training_and_a_damaged_one_are_refused(tmp_path):
+    train(lesson(settings=replace(TINY, epochs=1)), tmp_path)
+    with pytest.raises(InputError, match="belongs to another training"):
+        train(lesson(settings=replace(TINY, epochs=1), seed=3), tmp_path)
+    (tmp_path / CHECKPOINT).write_bytes(b"nothing")
+    with pytest.raises(InputError, match="is no checkpoint, or damaged"):
+        train(lesson(), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"method": "ddql_max"}, "no method 'ddql_max'; known are ddql_flat, ddql_mi"),
+        ({"weight": 1.5}, "lambda is 1.5; allowed is 0"),
+        ({"battery": Battery(budget_kwh=0.0)}, "its budget is 0 kWh a day"),
+        ({"scenario": two_levels(high_w=float("nan"), low_w=float("nan"))}, "has no reading at all"),
+    ],
+)
+def test_what_cannot_be_learned_from_is_refused(changes, words):
+    with pytest.raises(InputError, match=words):
+        lesson(**changes)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"epochs": 0}, "epochs is 0; give at least 1"),
+        ({"gamma": 1.1}, "gamma is 1.1; allowed is 0 to 1"),
+        ({"step_w": 0.0}, "the step 0 W; give more than 0"),
+    ],
+)
+def test_settings_that_cannot_be_meant_are_refused(changes, words):
+    with pytest.raises(InputError, match=words):
+        replace(TINY, **changes)
+
+
+def test_a_battery_without_power_and_an_unknown_preset_are_refused():
+    with pytest.raises(InputError, match="can do nothing in steps of 500 W: it charges with 0 W"):
+        train(lesson(battery=Battery(charge_w=0.0, discharge_w=0.0)))
+    with pytest.raises(InputError, match="no preset 'slow'; known are paper, fast"):
+        preset("slow")
+
+
+def test_weights_that_lack_a_layer_or_do_not_fit_are_refused():
+    arrays = train(lesson(settings=replace(TINY, epochs=1))).policy.arrays()
+    with pytest.raises(InputError, match="lack 'bias_1'"):
+        QPolicy.of({name: part for name, part in arrays.items() if name != "bias_1"})
+    with pytest.raises(InputError, match="lead from 6 inputs to one value for each power"):
+        QPolicy.of({**arrays, "powers_w": np.zeros(2)})
+
+
+def test_minutes_without_a_reading_teach_nothing():
+    scenario = two_levels(minutes=240)
+    scenario.load_w[:, 150:] = np.nan
+    asked = lesson(scenario=scenario, settings=replace(TINY, epochs=1))
+    added = []
+    original = Replay.add
+
+    class Counting(Replay):
+        def add(self, new):
+            added.append(len(new.action))
+            original(self, new)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ddqn_training, "Replay", Counting)
+        trained = train(asked)
+    assert sum(added) == 150 * TINY.slots
+    assert np.isfinite(trained.curve[-1].loss)
