@@ -21,7 +21,7 @@ def compared(tmp_path_factory):
     folder = tmp_path_factory.mktemp("evaluate")
     places = ("--results", folder / "results", "--out", folder / "out")
     quick = ("--attackers", "co,prior", "--threat", "fixed", "--seeds", 2, "--workers", 1)
-    return folder, run("none", "random_equal:3", *quick, *places)
+    return folder, run("none", "random_equal:3", "--against", "none", *quick, *places)
 
 
 def test_defences_are_compared_in_one_table_and_on_one_page(compared):
@@ -32,6 +32,7 @@ def test_defences_are_compared_in_one_table_and_on_one_page(compared):
     assert none[1:5] == ["0.0", "0.0", "0/4", "0/4"]
     assert any(line[:1] == ["random_equal:3"] for line in lines)
     assert "synthetic house 1" in result.output
+    assert "more than with none" in result.output
     page = (folder / "out" / "evaluate.html").read_text()
     assert "A day behind random equal:3" in page
     assert (folder / "out" / "evaluate.html").resolve().as_uri() in result.output.replace("\n", "")
@@ -60,6 +61,7 @@ def test_every_figure_is_kept_as_a_card(compared):
         (("flat", "--on", "mars"), "--on 'mars' is unknown; known are ukdale, redd and synthetic"),
         (("flat", "--on", "redd"), "'' is no folder of data sets; pass --data or set METERVEIL_DATA"),
         (("flat", "--tariff", "cheap"), "no tariff 'cheap'"),
+        (("flat", "--against", "nill"), "--against nill is not among the defences; name one of them"),
     ],
 )
 def test_what_cannot_be_evaluated_is_said_in_one_line(arguments, words, tmp_path):

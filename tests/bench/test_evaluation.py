@@ -12,6 +12,7 @@ from meterveil.bench import strength
 from meterveil.bench.adaptive_curve import Curve, masked_test_days
 from meterveil.bench.evaluation import Spec, evaluate, measure_bare
 from meterveil.bench.evaluation_cards import cards_of
+from meterveil.bench.evaluation_compare import find, gap_cards, gap_rows, gaps
 from meterveil.bench.evaluation_days import check_days, synthetic_trial, trial_of
 from meterveil.bench.evaluation_defences import common_setup, contender, contenders
 from meterveil.bench.evaluation_page import case_rows, defence_rows, write_evaluation
@@ -193,6 +194,34 @@ def test_the_page_has_a_row_for_each_defence_and_each_case(measured, tmp_path):
     assert len(case_rows(measured["flat"], "fixed")) == 1 + len(measured["flat"].spec.targets)
     page = write_evaluation(list(measured.values()), tmp_path).read_text()
     assert "What is read behind random equal" in page
+
+
+def test_two_defences_are_compared_on_the_same_days(measured):
+    chance, nothing = measured["random_equal"], measured["none"]
+    found = {gap.column: gap for gap in gaps(chance, nothing)}
+    for metric, column in (("rmse", "rmse_increase_percent"), ("f1", "f1_reduction_percent")):
+        more = headline(chance.cases["fixed"], metric).value - headline(nothing.cases["fixed"], metric).value
+        assert found[column].difference.value == pytest.approx(more)
+        assert found[column].p < 0.05
+    read = [strongest(result.cases["fixed"], result.prior, BEST_F1) for result in (chance, nothing)]
+    gap = found["strongest_f1"].difference
+    assert gap.value == pytest.approx(read[0].masked.value - read[1].masked.value)
+    assert [row[0] for row in gap_rows(list(measured.values()), nothing)] == [
+        "defence",
+        "flat",
+        "random_equal",
+    ]
+    assert {card.row for card in gap_cards(chance, nothing)} == {"random_equal against none, fixed"}
+
+
+def test_a_defence_does_not_differ_from_itself(measured):
+    for gap in gaps(measured["random_equal"], measured["random_equal"]):
+        assert (gap.difference.value, gap.p) == (0.0, 1.0)
+
+
+def test_a_defence_that_was_not_measured_cannot_be_compared_with(measured):
+    with pytest.raises(InputError, match="nill is not among the defences; compare with one of none, flat"):
+        find(list(measured.values()), "nill")
 
 
 def test_trained_defences_are_measured_with_one_run_for_each_seed(home, bare, trial, tmp_path):

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from meterveil.bench.evaluation_compare import welch_p
 from meterveil.bench.evaluation_scores import (
     BEST_F1,
     Case,
@@ -114,3 +115,12 @@ def test_an_interval_is_that_of_the_mean_over_days_and_comes_out_again():
     assert found == estimate(days, mean)
     assert found.low < days.mean() < found.high
     assert found.high - found.low == pytest.approx(2 * 1.96 * 2.0 / 10, rel=0.2)
+
+
+def test_two_sets_of_seeds_are_compared_as_welch_does():
+    first, second = np.array([1.0, 2.0, 3.0]), np.array([4.0, 5.0, 6.0])
+    t = 3.0 / np.sqrt(1 / 3 + 1 / 3)  # equal variances and sizes: four degrees of freedom
+    x = t / np.sqrt(t**2 + 4)
+    assert welch_p(first, second) == pytest.approx(1 - 1.5 * x + 0.5 * x**3)
+    assert welch_p(np.full(3, 2.0), np.full(3, 2.0)) == 1.0
+    assert welch_p(np.full(3, 2.0), np.full(3, 2.1)) == 0.0

@@ -43,7 +43,7 @@ def cards_of(result: Result) -> list[Card]:
 
 
 @dataclass(frozen=True)
-class _Sheet:
+class Sheet:
     """Hold what the cards of one row share."""
 
     result: Result
@@ -59,6 +59,7 @@ class _Sheet:
         spread: float | None = None,
         note: str = "",
     ) -> Card:
+        """Write one figure down."""
         trial = self.result.spec.trial
         return Card(
             table=trial.table,
@@ -96,7 +97,7 @@ def _case_cards(result: Result, threat: ThreatModel, case: Case) -> Iterator[Car
     Raw is masked - Delta; its cards, with the paper's, are those of `meterveil attack`.
     """
     rest = f", {result.contender.name}" + ("" if threat == "clean" else f", {threat}")
-    sheet = _Sheet(result, f"{case.attacker} {case.target}{rest}", threat, case.n_days)
+    sheet = Sheet(result, f"{case.attacker} {case.target}{rest}", threat, case.n_days)
     papers = papers_case(result, case) if threat == "fixed" else {}
     if case.metric == BEST_F1:
         yield sheet.card("f1_leak", case.leak(scores.mean(result.prior[case.target, BEST_F1])))
@@ -114,7 +115,7 @@ def _headline_cards(result: Result, threat: ThreatModel) -> Iterator[Card]:
     cases = result.cases[threat]
     papers = papers_headline(result) if threat == "fixed" else {}
     days = len(result.spec.trial.test.days)
-    sheet = _Sheet(result, f"headline, {result.contender.name}, {threat}", threat, days)
+    sheet = Sheet(result, f"headline, {result.contender.name}, {threat}", threat, days)
     attackers = ", ".join(dict.fromkeys(case.attacker for case in scores.counted(cases, "rmse")))
     for metric, column in CHANGE.items():
         harmed, count = scores.significant(cases, metric)
@@ -134,7 +135,7 @@ def _headline_cards(result: Result, threat: ThreatModel) -> Iterator[Card]:
 
 def _physical_cards(result: Result) -> Iterator[Card]:
     papers, days = papers_headline(result), len(result.spec.trial.test.days)
-    sheet = _Sheet(result, f"battery, {result.contender.name}", "clean", days)
+    sheet = Sheet(result, f"battery, {result.contender.name}", "clean", days)
     for column, by_day in result.played.physical._asdict().items():
         found = scores.estimate(by_day.mean(axis=0)[None], scores.mean)
         printed = papers.get(column) if column in _PAPER_COSTS else None

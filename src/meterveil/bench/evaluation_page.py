@@ -11,6 +11,7 @@ import plotly.graph_objects as go
 from meterveil.attackers.protocol import AGGREGATE
 from meterveil.bench.cards import ThreatModel
 from meterveil.bench.evaluation import Result
+from meterveil.bench.evaluation_compare import gap_rows
 from meterveil.bench.evaluation_reported import papers_headline
 from meterveil.bench.evaluation_scores import (
     BEST_F1,
@@ -40,14 +41,21 @@ _WORDS = (
     "at 0 nothing, below 0 the attacker would do better not to look. Neutral cost includes what it takes to "
     "begin the next day with the same charge. Brackets are 95 % intervals over days."
 )
+_GAPS = (
+    "How much more each figure is than with {}. Brackets are 95 % intervals over days, p is that of a t-test "
+    "over seeds."
+)
 _CASES = "Masked is the mean over seeds ± its deviation; a star marks a significant harm to the attacker."
 
 
-def write_evaluation(results: Sequence[Result], folder: Path) -> Path:
-    """Write the page; return it."""
+def write_evaluation(results: Sequence[Result], folder: Path, against: Result | None = None) -> Path:
+    """Write the page, with gaps to one of the defences where it is named; return it."""
     outputs.folder(folder, FILES)
     heading = title_of(results[0])
     sections = [Section("Defences", _WORDS, defence_rows(results), defences_chart(results))]
+    if against and len(results) > 1:
+        name = readable(against.contender.name)
+        sections.append(Section(f"Against {name}", _GAPS.format(name), gap_rows(results, against)))
     for result in results:
         sections += _sections(result)
     return outputs.write_text(folder / FILES[0], page(heading, sections))

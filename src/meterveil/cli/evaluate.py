@@ -54,6 +54,9 @@ def evaluate(
         ),
     ] = "",
     copies: Annotated[int, typer.Option(min=1, help="Masked copies that adaptive ones learn from.")] = 12,
+    against: Annotated[
+        str, typer.Option(metavar="DEFENCE", help="Test every gap to this one of the defences.")
+    ] = "",
     seeds: Annotated[
         int, typer.Option(min=2, help="Of each defence; a folder of runs has its own number.")
     ] = 5,
@@ -90,13 +93,17 @@ def evaluate(
         check_picture(pictures / "day.png")
     outputs.folder(out, FILES)
     found = contenders(defences)
+    if against and against not in [one.name for one in found]:
+        raise InputError(f"--against {against} is not among the defences; name one of them")
     own_battery = settings.battery(battery) if battery else None
     own_tariff = settings.tariff(tariff) if tariff else None
     setup = common_setup(found, library, own_battery, own_tariff, seed)
     trial, houses = _trial(on, days, data, seed)
     spec = Spec(trial, setup, named, seeds, copies)
     measured = _measure(spec, found, houses, workers, results)
-    show_file("page", _show(measured, out, pictures))
+    if pictures:
+        _save(measured, pictures)
+    show_file("page", _show(measured, against, results, out))
 
 
 def _attackers(threat: str, attackers: str) -> dict[ThreatModel, tuple[str, ...]]:
@@ -197,19 +204,30 @@ def _progress(defences: int) -> Iterator[tuple[Callable[[str, int], None], Calla
         yield on_begin, on_done
 
 
-def _show(measured: Sequence[Result], out: Path, pictures: Path | None) -> Path:
-    """Print the table, save the pictures where they are asked for, and write the page."""
+def _save(measured: Sequence[Result], pictures: Path) -> None:
     from meterveil.bench import evaluation_page as drawn
-    from meterveil.cli.tables import show_table
     from meterveil.plots import save
 
-    show_table(drawn.defence_rows(measured), drawn.title_of(measured[0]))
-    if pictures:
-        trial = measured[0].spec.trial
-        stem = f"{trial.table}-{trial.test.dataset}"
-        save(drawn.defences_chart(measured), pictures / f"{stem}-defences.png")
-        for result in measured:
-            name = result.contender.name.replace(":", "-")
-            save(drawn.reading_chart(result), pictures / f"{stem}-{name}-read.png")
-            save(drawn.day_chart(result), pictures / f"{stem}-{name}-day.png")
-    return drawn.write_evaluation(measured, out)
+    trial = measured[0].spec.trial
+    stem = f"{trial.table}-{trial.test.dataset}"
+    save(drawn.defences_chart(measured), pictures / f"{stem}-defences.png")
+    for result in measured:
+        name = result.contender.name.replace(":", "-")
+        save(drawn.reading_chart(result), pictures / f"{stem}-{name}-read.png")
+        save(drawn.day_chart(result), pictures / f"{stem}-{name}-day.png")
+
+
+def _show(measured: Sequence[Result], against: str, results: Path, out: Path) -> Path:
+    """Print the defences, and the gaps to one of them where it is named; write the page."""
+    from meterveil.bench import cards
+    from meterveil.bench.evaluation_compare import find, gap_cards, gap_rows
+    from meterveil.bench.evaluation_page import defence_rows, title_of, write_evaluation
+    from meterveil.cli.tables import show_table
+
+    show_table(defence_rows(measured), title_of(measured[0]))
+    other = find(measured, against) if against else None
+    if other and len(measured) > 1:
+        show_table(gap_rows(measured, other), f"more than with {against}")
+        rest = (result for result in measured if result is not other)
+        cards.write(results, (card for result in rest for card in gap_cards(result, other)))
+    return write_evaluation(measured, out, other)
