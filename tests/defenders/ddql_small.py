@@ -24,7 +24,7 @@ TINY = replace(
     h_passes=1,
 )
 QUICK = replace(
-    TINY, epochs=12, slots=16, block_minutes=60, updates=40, minibatch=256, gamma=0.9, buffer=50_000
+    TINY, epochs=10, slots=16, block_minutes=60, updates=30, minibatch=128, gamma=0.9, buffer=50_000
 )
 
 

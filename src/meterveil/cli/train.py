@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from meterveil.cli import ddql
 from meterveil.cli import options as opt
 from meterveil.errors import InputError, how_to_install
 
@@ -48,6 +49,7 @@ class _Asked:
     library: str | None
     reading: dict[str, Any]
     aggregate: str
+    method: str = ddql.PPO
 
 
 def train(
@@ -58,6 +60,7 @@ def train(
         ),
     ] = opt.SYNTHETIC,
     *,
+    method: Annotated[str, typer.Option(help="ppo; or ddql_flat or ddql_mi, to compare with.")] = ddql.PPO,
     preset: Annotated[str, typer.Option(help="paper (its own settings) or fast.")] = "fast",
     probe: Annotated[str, typer.Option(help="transformer, lstm, cnn or identity.")] = "transformer",
     weight: Annotated[float, typer.Option("--lambda", help="1: privacy alone, 0: cost alone.")] = 1.0,
@@ -117,7 +120,11 @@ def train(
         _text(library),
         given,
         aggregate,
+        method,
     )
+    if ddql.is_asked(method, out if resume else None):
+        ddql.train(asdict(asked), out, resume, lambda known: _days_of(_Asked(**known)))
+        return
     _show(_learn(_resumed(out) if resume else _fresh(asked, out), out), out)
 
 
