@@ -295,6 +295,8 @@ def test_what_cannot_be_measured_is_refused(home, trial, setup):
         Spec(trial, setup, {"fixed": ("prior",)})
     with pytest.raises(InputError, match="1 seed gives no significance; give 2 or more"):
         Spec(trial, setup, {"fixed": ("co",)}, seeds=1)
+    with pytest.raises(InputError, match="no appliance was used on 2024-04-19"):
+        Spec(dataclasses.replace(trial, targets=()), setup)
     with pytest.raises(InputError, match="there are no days 'all'; known are paper and many"):
         check_days("all")
 

@@ -72,6 +72,7 @@ def test_a_day_on_which_an_appliance_stood_still_is_left_out_on_both_sides():
     still = case([NAN], [[NAN], [NAN]], metric="f1")
     assert np.isnan(still.p)
     assert significant([found, still], "f1")[1] == 1
+    assert np.isnan(headline([still], "f1").value)
 
 
 def test_an_attacker_acts_on_the_better_of_its_two_outputs():

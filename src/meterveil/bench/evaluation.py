@@ -57,6 +57,11 @@ class Spec:
     """Masked copies of the training days that an adaptive attacker learns from."""
 
     def __post_init__(self) -> None:
+        if not self.trial.targets:
+            raise InputError(
+                f"no appliance was used on {self.trial.test.days[0]}, so there is nothing to read; "
+                "choose other days"
+            )
         if self.seeds < 2:
             raise InputError(f"{self.seeds} seed gives no significance; give 2 or more, the paper has 5")
         for threat, names in self.attackers.items():

@@ -126,9 +126,13 @@ def counted(cases: Sequence[Case], metric: str) -> list[Case]:
 
 
 def headline(cases: Sequence[Case], metric: str) -> Estimate:
-    """Return "RMSE Inc.", "F1 Red." and their like: the ratio of means over all cases, in percent (D9)."""
-    chosen = counted(cases, metric)
-    rows = [case.paired() for case in chosen]
+    """Return "RMSE Inc.", "F1 Red." and their like: the ratio of means over all cases, in percent (D9).
+
+    NaN where no case is defined.
+    """
+    rows = [case.paired() for case in counted(cases, metric)]
+    if not rows:
+        return Estimate(float("nan"))
     table = np.array([raw for raw, _ in rows] + [masked for _, masked in rows])
     return estimate(table, lambda means: headline_percent(metric, *np.split(means, 2)))
 
