@@ -66,7 +66,7 @@ class Sheet:
             row=self.row,
             column=column,
             dataset=trial.test.dataset,
-            measured=None if np.isnan(measured) else float(measured),
+            measured=None if np.isnan(measured) else float(measured) + 0.0,  # no minus zero
             reported=reported,
             spread=spread,
             seeds=tuple(range(self.result.seeds)),
