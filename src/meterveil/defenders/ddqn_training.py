@@ -159,14 +159,16 @@ def _epoch(lesson: Lesson, learner: Learner, replay: Replay, signal: Signal, num
     state = player.initial(rng)
     learner.slow_down(1.0 - number / settings.epochs if settings.anneal else 1.0)
     signal.begin(settings.slots)
-    load_w, meters_w, sums, losses = player.days.load_w, [], np.zeros(3), []
+    load_w, meters_w, sums = player.days.load_w, [], np.zeros(3)
+    losses: list[float] = []
     for begin in range(0, len(load_w), settings.block_minutes):
         state, played = player.block(player.restarted(state, rng), learner.policy(), begin, rng)
         minutes, privacy = _judged(lesson, signal, played)
         replay.add(minutes)
         meters_w.append(played.load_w + played.power_w)
         sums += (minutes.reward.sum(), privacy.sum(), len(privacy))
-        losses += [learner.update(replay.sample(rng, settings.minibatch)) for _ in range(settings.updates)]
+        rounds = range(settings.updates if replay.added else 0)
+        losses += [learner.update(replay.sample(rng, settings.minibatch)) for _ in rounds]
     signal_loss = signal.learn(load_w, np.concatenate(meters_w))
     means = sums[:2] / max(sums[2], 1.0)
     days = (number + 1) * settings.slots
