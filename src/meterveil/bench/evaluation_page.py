@@ -57,7 +57,8 @@ def write_evaluation(results: Sequence[Result], folder: Path, against: Result | 
         name = readable(against.contender.name)
         sections.append(Section(f"Against {name}", _GAPS.format(name), gap_rows(results, against)))
     for result in results:
-        sections += _sections(result)
+        if result.played.physical.throughput_kwh.any():  # there is nothing to see where nothing was done
+            sections += _sections(result)
     return outputs.write_text(folder / FILES[0], page(heading, sections))
 
 

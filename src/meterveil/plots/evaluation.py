@@ -9,6 +9,7 @@ import numpy as np
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
+from meterveil.core.arrays import FloatArray
 from meterveil.plots import look
 from meterveil.plots.attack import Score, label
 
@@ -22,7 +23,13 @@ _KINDS = {
     "fixed": ("behind it, fixed", look.METER),
     "adaptive": ("behind it, adaptive", look.DECOY),
 }
-_ALTERNATING = ("top right", "bottom right")
+_SIDES = {
+    "top right": np.array([0.045, 0.04]),
+    "bottom right": np.array([0.045, -0.04]),
+    "top left": np.array([-0.045, 0.04]),
+    "bottom left": np.array([-0.045, -0.04]),
+}
+"""Side of a point -> where the middle of its name lies, as a share of the picture."""
 
 
 class Point(NamedTuple):
@@ -68,6 +75,8 @@ def defences_figure(
 
     Down and left is better; between the lines lies all that a meter can tell beyond habits.
     """
+    widest_kwh = 1.2 * max(point.throughput_kwh for point in points) + 0.5
+    top = 1.12 * max(raw, prior, *(np.nanmax([point.f1, point.f1_high]) for point in points))
     figure = go.Figure(
         go.Scatter(
             x=[point.throughput_kwh for point in points],
@@ -75,7 +84,7 @@ def defences_figure(
             error_y=_bounds(points),
             text=[look.readable(point.name) for point in points],
             mode="markers+text",
-            textposition=_sides(points),
+            textposition=_sides(points, top, widest_kwh),
             marker={"size": 11, "color": look.METER},
             hovertemplate="%{text}: %{x:.1f} kWh a day, F1 %{y:.2f}<extra></extra>",
             cliponaxis=False,
@@ -86,11 +95,9 @@ def defences_figure(
     for words, (level, side) in levels.items():
         line = {"color": look.INK, "width": 1.2, "dash": "dash"}
         figure.add_hline(level, line=line, annotation_text=words, annotation_position=side)
-    most_kwh = max(point.throughput_kwh for point in points)
     figure.update_xaxes(title_text="energy moved in a day, in and out", ticksuffix=" kWh")
-    figure.update_xaxes(range=[-0.05 * most_kwh - 0.2, 1.2 * most_kwh + 0.5])
-    top = max(raw, prior, *(np.nanmax([point.f1, point.f1_high]) for point in points))
-    figure.update_yaxes(title_text=f"F1 of the strongest {threat} attacker", range=[0, 1.12 * top])
+    figure.update_xaxes(range=[-0.09 * widest_kwh, widest_kwh])
+    figure.update_yaxes(title_text=f"F1 of the strongest {threat} attacker", range=[0, top])
     return look.figure_of(figure, title, 480).update_layout(hovermode="closest", margin_b=60)
 
 
@@ -130,10 +137,24 @@ def _bounds(points: Sequence[Point]) -> dict[str, Any] | None:
     return {"array": above, "arrayminus": below, "symmetric": False, "thickness": 1, "width": 4}
 
 
-def _sides(points: Sequence[Point]) -> list[str]:
-    """Put neighbours' names on different sides of their points."""
-    order = sorted(range(len(points)), key=lambda number: points[number].throughput_kwh)
-    sides = [""] * len(points)
-    for rank, number in enumerate(order):
-        sides[number] = _ALTERNATING[rank % len(_ALTERNATING)]
-    return sides
+def _sides(points: Sequence[Point], top: float, widest_kwh: float) -> list[str]:
+    """Put each name on the side of its point that is farthest from other points and names."""
+    scale = np.array([widest_kwh, top])
+    marks = [np.array([point.throughput_kwh, point.f1]) / scale for point in points]
+    chosen: list[str] = []
+    taken = list(marks)
+    for number, mark in enumerate(marks):
+        others = [*taken[:number], *taken[number + 1 :]]
+        room = {
+            side: min((_gap(mark + offset, other) for other in others), default=0.0)
+            for side, offset in _SIDES.items()
+        }
+        chosen.append(max(room, key=room.__getitem__))
+        taken.append(mark + _SIDES[chosen[-1]])
+    return chosen
+
+
+def _gap(first: FloatArray, second: FloatArray) -> float:
+    """Measure how far two places are apart; text is wide, so what lies beside it is nearer."""
+    across, up = np.abs(first - second)
+    return float(np.hypot(across / 2, up))
