@@ -37,7 +37,7 @@ from meterveil.data import synthetic
 from meterveil.data.load import load
 from meterveil.data.protocols import PROTOCOLS
 from meterveil.data.windows import Scaler
-from meterveil.defenders import probes
+from meterveil.defenders import probes, reward
 from meterveil.defenders.manager import Lesson, Trained, train
 from meterveil.defenders.presets import preset
 from meterveil.defenders.probes import Float32Array
@@ -139,10 +139,15 @@ class Watch:
 
 
 def products_share(asked: Lesson) -> float:
-    """Profile a short training: which share of the probe's time goes into matrix products."""
+    """Profile a short training: which share of the probe's time goes into matrix products.
+
+    On one thread, since a profile does not say to whom the work of another thread belongs.
+    """
     short = replace(asked, preset=replace(asked.preset, budget_days=PROFILED_DAYS))
+    shared_out, reward._WORTH_SHARING = reward._WORTH_SHARING, 10**9
     with Watch().watching(), profile(activities=[ProfilerActivity.CPU]) as profiled:
         train(short)
+    reward._WORTH_SHARING = shared_out
     events = profiled.events()
     inside = sum(event.cpu_time_total for event in events if event.name == "probe")
     products = sum(

@@ -190,7 +190,8 @@ def observe(house: House, kept: Path) -> Found:
     )
     curves = {name: _days(one) for name, one in trained.items()}
     for name, curve in curves.items():
-        cards += [house.card(name, f"reward_at_{at}", _at(curve, at)) for at in (budget, 600_000)]
+        reached = [at for at in (budget, 600_000) if at <= curve[-1][0]]
+        cards += [house.card(name, f"reward_at_{at}", _at(curve, at)) for at in reached]
     return Found(errors, lengths, habits, curves, budget, cards)
 
 
@@ -207,7 +208,7 @@ def _days(trained: Trained, smoothing: int = 6) -> list[tuple[int, float]]:
 
 
 def _at(curve: Sequence[tuple[int, float]], decisions: int) -> float:
-    return next((value for at, value in curve if at >= decisions), curve[-1][1])
+    return next(value for at, value in curve if at >= decisions)
 
 
 def draw(found: dict[str, Found], folder: Path) -> None:
