@@ -2,6 +2,7 @@
 
 import numpy as np
 import onnxruntime
+import pandas as pd
 import pytest
 import torch
 from typer.testing import CliRunner
@@ -10,7 +11,8 @@ from meterveil.audit.examples import MINUTES, draw, source_of
 from meterveil.audit.features import CHANNELS
 from meterveil.audit.learning import TARGETS, Recipe, decide, train
 from meterveil.audit.network import Network, onnx_bytes
-from meterveil.audit.train import app
+from meterveil.audit.train import app, without_paper_day
+from meterveil.data.household import Household
 
 
 @pytest.fixture(scope="module")
@@ -39,6 +41,29 @@ def test_a_home_that_does_not_meter_an_appliance_teaches_nothing_about_its_absen
     left_out = batch.weight[masked, washing] == 0
     assert left_out.any()
     assert not batch.on[masked, washing][left_out].any()
+
+
+BEFORE, AROUND = MINUTES + 120, 3 * MINUTES + 120
+"""Minutes before the paper's day, and in all with that day and the next: few examples fit beside it."""
+
+
+def around_the_papers_day(kettle_w):
+    minutes = pd.date_range("2013-03-16 22:00", periods=AROUND, freq="min", tz="Europe/London")
+    return Household("march", minutes, kettle_w + 100.0, {"kettle": kettle_w})
+
+
+def test_nothing_of_the_papers_day_is_in_any_example():
+    minute = np.arange(AROUND)
+    only_then_w = np.where((minute >= BEFORE) & (minute < BEFORE + MINUTES), 2000.0, 0.0)
+    source = source_of(without_paper_day(around_the_papers_day(only_then_w)), ["kettle"])
+    assert not source.targets_w["kettle"].any()
+    assert not draw([source], ["kettle"], 50, np.random.default_rng(0)).on.any()
+
+
+def test_an_unknown_minute_is_never_labelled_off():
+    always_on = without_paper_day(around_the_papers_day(np.full(AROUND, 2000.0)))
+    batch = draw([source_of(always_on, ["kettle"])], ["kettle"], 50, np.random.default_rng(0))
+    assert batch.on.all()
 
 
 def test_the_same_seed_gives_the_same_file_and_another_seed_another(source):

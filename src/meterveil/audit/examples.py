@@ -99,12 +99,12 @@ def _example(
 
 
 def _other(sources: Sequence[Source], name: str, rng: np.random.Generator) -> FloatArray:
-    """Take an appliance from any home that meters it."""
+    """Take an appliance from any home that meters it, hurried only where nothing it might reach is unknown."""
     owners = [source for source in sources if name in source.targets_w]
     owner = owners[int(rng.integers(len(owners)))]
     near = rng.random() < NEAR_A_USE_SHARE and len(owner.use_starts[name])
     start = int(rng.choice(owner.use_starts[name] if near else owner.starts))
-    pace = min(rng.lognormal(0.0, PACE_SPREAD), 1.0 if start + 2 * MINUTES > len(owner.rest_w) else 2.0)
+    pace = min(rng.lognormal(0.0, PACE_SPREAD), 2.0 if start + MINUTES in owner.starts else 1.0)
     at = start + pace * np.arange(MINUTES)
     return np.asarray(np.interp(at, np.arange(len(owner.rest_w)), owner.targets_w[name]))
 

@@ -104,12 +104,17 @@ def make(folder: Path, recipe: Recipe, report: Callable[[int, float], None] | No
     """Train, and return the network as an ONNX file."""
     homes = [(part, _metered(load(folder / "ukdale", part.house))) for part in PARTS]
     first = [home.between(home.days()[0], part.calibrate_from) for part, home in homes]
-    return onnx_bytes(train([source_of(_without_paper_day(home), TARGETS) for home in first], recipe, report))
+    return onnx_bytes(train([source_of(without_paper_day(home), TARGETS) for home in first], recipe, report))
 
 
-def _without_paper_day(home: Household) -> Household:
-    is_day = home.minutes.tz_localize(None).normalize() == pd.Timestamp(PAPER_DAY)
-    return replace(home, aggregate_w=np.where(is_day, np.nan, home.aggregate_w))
+def without_paper_day(home: Household) -> Household:
+    """Make the paper's day unknown to the meter and to every sub-meter: mixed homes take from both."""
+    hidden = home.minutes.tz_localize(None).normalize() == pd.Timestamp(PAPER_DAY)
+    return replace(
+        home,
+        aggregate_w=np.where(hidden, np.nan, home.aggregate_w),
+        appliances_w={name: np.where(hidden, np.nan, watts) for name, watts in home.appliances_w.items()},
+    )
 
 
 def finish(weights: bytes, folder: Path, recipe: Recipe) -> Model:
