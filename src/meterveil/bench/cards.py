@@ -6,7 +6,7 @@ import hashlib
 import json
 import math
 import subprocess
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -70,12 +70,21 @@ def read(folder: Path, table: str | None = None) -> list[dict[str, Any]]:
 
 
 def current_commit() -> str:
-    """Name the commit that is measured, with a mark where files differ from it; "" outside a checkout."""
-    command: Sequence[str] = ("git", "describe", "--always", "--dirty", "--abbrev=7")
+    """Name the commit of this package, with a mark where files differ from it; "" outside its checkout.
+
+    Installed into a folder of another repository, it is in a checkout that does not know it.
+    """
+    own = Path(__file__)
     try:
-        found = subprocess.run(command, capture_output=True, text=True, check=True)  # noqa: S603
+        _git(own.parent, "ls-files", "--error-unmatch", own.name)
+        return _git(own.parent, "describe", "--always", "--dirty", "--abbrev=7")
     except (OSError, subprocess.CalledProcessError):
         return ""
+
+
+def _git(folder: Path, *words: str) -> str:
+    command = ("git", *words)
+    found = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True)  # noqa: S603
     return found.stdout.strip()
 
 
