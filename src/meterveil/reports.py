@@ -52,7 +52,9 @@ DEMO_FILES = ("report.html",)
 
 _DEFENCES = {
     "none": "The battery rests and the meter tells everything.",
-    "random_equal": "The battery replays appliance signatures by chance: decoys appear, real use is partly hidden.",
+    "random_equal": (
+        "The battery replays appliance signatures by chance: decoys appear, real use is partly hidden."
+    ),
     "flat": "The battery holds the meter at a slowly moving level: little is left to read.",
 }
 

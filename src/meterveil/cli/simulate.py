@@ -48,8 +48,8 @@ def simulate(
     defence: Annotated[
         str,
         typer.Option(
-            help="none, random, flat, random_equal, rule_based, flat_decoys, best_effort, nill, stepping_ls1, "
-            "stepping_ls2, stepping_lc or stepping_rc (docs/defences.md)."
+            help="none, random, flat, random_equal, rule_based, flat_decoys, best_effort, nill, "
+            "stepping_ls1, stepping_ls2, stepping_lc or stepping_rc (docs/defences.md)."
         ),
     ] = "random",
     start: Annotated[str | None, typer.Option(help="First day; default: the first well known one.")] = None,
