@@ -12,7 +12,8 @@ from meterveil.bench import cards
 from meterveil.bench.attack_page import strength_chart
 from meterveil.bench.cards import Card
 from meterveil.cli import app
-from meterveil.plots.attack import Score, adaptive_figure, predictions_figure
+from meterveil.plots.adaptive import adaptive_figure
+from meterveil.plots.attack import Score, predictions_figure
 
 
 @pytest.fixture
@@ -108,6 +109,12 @@ def test_a_strength_chart_has_the_papers_bars_and_the_floors_lines():
         ("paper", 0.8),
     ]
     assert [line.y0 for line in figure.layout.shapes] == [60.0]
+
+
+def test_a_strength_chart_shows_everyone_who_was_measured_the_papers_first():
+    names = ("newcomer", "bert4nilm", "another", "co")
+    made = [Card("strength", f"{name} fridge", "f1", "redd", measured=0.5) for name in names]
+    assert strength_chart(made).data[0].x == ("CO", "BERT4NILM", "newcomer", "another")
 
 
 def test_a_day_has_a_panel_for_each_attacker_and_appliance():

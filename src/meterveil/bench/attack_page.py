@@ -18,7 +18,8 @@ from meterveil.bench.strength import Readings
 from meterveil.data import outputs
 from meterveil.data.household import Household
 from meterveil.data.protocols import on_threshold_w
-from meterveil.plots.attack import METRICS, Score, adaptive_figure, predictions_figure, strength_figure
+from meterveil.plots.adaptive import adaptive_figure
+from meterveil.plots.attack import METRICS, Score, predictions_figure, strength_figure
 from meterveil.plots.page import Section, page
 
 FILES = ("attack.html",)

@@ -1,8 +1,8 @@
-"""Pictures of attackers: what they say beside the truth, how strong they are, and how they adapt."""
+"""Pictures of attackers: what they say beside the truth, and how strong they are."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -98,7 +98,7 @@ def strength_figure(
     shown = [metric for metric in METRICS if ours.get(metric)]
     panels = make_subplots(1, len(shown), subplot_titles=[f"<b>{METRICS[m]}</b>" for m in shown])
     for column, metric in enumerate(shown, start=1):
-        scores = {name: ours[metric][name] for name in LABELS if name in ours[metric] and name not in floors}
+        scores = {name: ours[metric][name] for name in _in_order(ours[metric]) if name not in floors}
         panels.add_trace(_bars("measured", scores, look.METER, column == 1), 1, column)
         printed = {name: papers.get(metric, {})[name] for name in scores if name in papers.get(metric, {})}
         if printed:
@@ -113,38 +113,6 @@ def strength_figure(
     return figure.update_layout(
         barmode="group", bargap=0.3, legend_y=-0.3, legend_yanchor="top", margin_b=130, hovermode="closest"
     )
-
-
-def adaptive_figure(
-    steps: str,
-    curves: Mapping[str, Mapping[str, Mapping[int, Score]]],
-    clean: Mapping[str, Mapping[str, float]],
-    prior: Mapping[str, float],
-    title: str = "",
-) -> go.Figure:
-    """Draw a panel for each metric: every attacker's score against the copies or epochs it learned from.
-
-    `curves` is metric -> attacker -> steps -> score. Dotted is the same attacker on the bare meter, grey is
-    the prior, under which no defence can push an adaptive attacker.
-    """
-    shown = [metric for metric in METRICS if curves.get(metric)]
-    panels = make_subplots(1, len(shown), subplot_titles=[f"<b>{METRICS[m]}</b>" for m in shown])
-    ticks = sorted({step for lines in curves.values() for line in lines.values() for step in line})
-    for column, metric in enumerate(shown, start=1):
-        for name, line in curves[metric].items():
-            panels.add_trace(_curve(name, line, ticks, column == 1), 1, column)
-            if name in clean.get(metric, {}):
-                bare = _level(f"{label(name)} without defence", clean[metric][name], ticks, "dot")
-                panels.add_trace(bare.update(line_color=colour(name), showlegend=column == 1), 1, column)
-        if metric in prior:
-            floor = _level("prior (never looks)", prior[metric], ticks, "dash")
-            panels.add_trace(floor.update(line_color=COLOURS["prior"], showlegend=column == 1), 1, column)
-    panels.update_annotations(font_size=13)
-    panels.update_yaxes(rangemode="tozero")
-    panels.update_xaxes(tickvals=list(range(len(ticks))), ticktext=[str(step) for step in ticks])
-    panels.update_xaxes(title={"text": steps, "font": {"size": 13}, "standoff": 6})
-    figure = look.figure_of(panels, title, 440)
-    return figure.update_layout(legend_y=-0.24, legend_yanchor="top", margin_b=130, hovermode="closest")
 
 
 def label(name: str) -> str:
@@ -217,6 +185,12 @@ def _corner(words: str, row: int, column: int, columns: int) -> dict[str, Any]:
     }
 
 
+def _in_order(names: Iterable[str]) -> list[str]:
+    """Put the attackers of the paper's tables first, in their order; what is not listed follows."""
+    places = {name: place for place, name in enumerate(LABELS)}
+    return sorted(names, key=lambda name: places.get(name, len(places)))
+
+
 def _bars(kind: str, scores: Mapping[str, float], fill: str, is_first: bool) -> go.Bar:
     return go.Bar(
         x=[label(name) for name in scores],
@@ -242,31 +216,5 @@ def _floor(floor: str, is_first: bool) -> dict[str, Any]:
         "name": f"{label(floor)} (never looks)",
         "legendgroup": floor,
         "showlegend": is_first,
-        "line": {"color": look.INK, "width": 1.4, "dash": _DASHES[floor]},
+        "line": {"color": look.INK, "width": 1.4, "dash": _DASHES.get(floor, "longdash")},
     }
-
-
-def _curve(name: str, line: Mapping[int, Score], ticks: Sequence[int], is_first: bool) -> go.Scatter:
-    return go.Scatter(
-        x=[ticks.index(step) for step in sorted(line)],
-        y=[line[step].value for step in sorted(line)],
-        error_y={"array": [line[step].spread for step in sorted(line)], "thickness": 1, "width": 3},
-        name=label(name),
-        legendgroup=name,
-        showlegend=is_first,
-        mode="lines+markers",
-        line={"color": colour(name), "width": 2},
-        hovertemplate="%{y:.3g}",
-    )
-
-
-def _level(name: str, value: float, ticks: Sequence[int], dash: str) -> go.Scatter:
-    return go.Scatter(
-        x=[-0.25, len(ticks) - 0.75],
-        y=[value] * 2,
-        name=name,
-        legendgroup=name,
-        mode="lines",
-        line={"width": 1.5, "dash": dash},
-        hovertemplate="%{y:.3g}",
-    )
