@@ -3,7 +3,7 @@
 import pytest
 
 from meterveil.bench.crossing import COMPLETE, CROSSINGS, crossings
-from meterveil.bench.strength import evaluation_days, measure
+from meterveil.bench.strength import evaluation_days, measure, own_house
 from meterveil.data.load import load
 from meterveil.data.protocols import UKDALE_HOUSE1
 from meterveil.data.splits import day_coverage
@@ -52,6 +52,15 @@ def test_an_attacker_reads_a_house_that_it_never_saw(house):
     assert (kettle.table, kettle.dataset, kettle.n_days) == ("crossing_ukdale_1_to_2", "ukdale", 14)
     assert kettle.settings["training"][0]["house"] == "ukdale 1"
     assert kettle.reported is None
+
+
+def test_the_crossings_of_ukdale_house_1_learn_what_its_own_trial_learns():
+    paper = UKDALE_HOUSE1
+    own = own_house(paper, paper.training, paper.test, paper.targets[:1], also_learned=paper.many_day_targets)
+    for crossing in crossings("ukdale"):
+        trial = crossing.trial()
+        assert trial.learned == own.learned
+        assert trial.training == own.training
 
 
 def test_an_unknown_crossing_is_refused_with_the_known_ones():
