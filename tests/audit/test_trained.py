@@ -42,3 +42,12 @@ def test_what_was_learned_here_is_scored_beside_the_shipped_model(home, model):
     assert {name for name, _ in found.scores} == {"fhmm", "shipped"}
     assert ["kettle", "fhmm, learned here"] in [row[:2] for row in score_rows(found)]
     assert "Learned from this home" in audit_page(audit(few, model), model, found)
+
+
+def test_a_poor_day_between_good_ones_keeps_no_network_from_learning(home, model):
+    few = home.between(home.days()[0], home.days()[6]).select(["kettle"])
+    poor = few.minutes.normalize() == few.day(few.days()[1]).minutes[0]
+    gappy = dataclasses.replace(few, aggregate_w=np.where(poor, np.nan, few.aggregate_w))
+    found = trained.train_and_score(gappy, model, names=("seq2point",), workers=1, epochs=1)
+    assert found.training == (few.days()[0], *few.days()[2:5])
+    assert ("seq2point", "kettle") in found.scores

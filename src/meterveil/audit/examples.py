@@ -99,7 +99,7 @@ def _example(
 
 
 def _other(sources: Sequence[Source], name: str, rng: np.random.Generator) -> FloatArray:
-    """Take an appliance from any home that meters it, hurried only where nothing it might reach is unknown."""
+    """Take an appliance from any home that meters it, hurried only where all it may reach is known."""
     owners = [source for source in sources if name in source.targets_w]
     owner = owners[int(rng.integers(len(owners)))]
     near = rng.random() < NEAR_A_USE_SHARE and len(owner.use_starts[name])

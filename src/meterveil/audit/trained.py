@@ -8,10 +8,10 @@ days takes seconds.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Unpack
 
 import numpy as np
 
@@ -21,10 +21,10 @@ from meterveil.audit.scoring import Score, score
 from meterveil.data.household import Household
 from meterveil.data.names import canonical
 from meterveil.data.protocols import ON_THRESHOLD_W, on_threshold_w
-from meterveil.data.splits import Days, consecutive_pieces
+from meterveil.data.splits import Days, only_days
 
 if TYPE_CHECKING:
-    from meterveil.attackers.fitting import Job
+    from meterveil.attackers.fitting import Options
     from meterveil.attackers.protocol import Attacker, Prediction
 
 QUICK = ("fhmm",)
@@ -90,9 +90,12 @@ def train_and_score(
     model: Model,
     seed: int = 0,
     names: Sequence[str] = QUICK,
-    on_done: Callable[[Job], None] | None = None,
+    **options: Unpack[Options],
 ) -> Trained | None:
-    """Learn from the first days and score on the last; None where there is too little to learn from."""
+    """Learn from the first days and score on the last; None where there is too little to learn from.
+
+    The days teach as one household: its last ones decide when to stop, whatever poor days lie between.
+    """
     from meterveil.attackers.fitting import fit  # noqa: PLC0415  heavy, and not installed everywhere
 
     home = metered(household)
@@ -100,8 +103,7 @@ def train_and_score(
     targets = _used_in(home, training)
     if not targets:
         return None
-    learning = consecutive_pieces(home.select(targets), training)
-    fitted = fit(names, learning, targets, seed, on_done=on_done)
+    fitted = fit(names, [only_days(home.select(targets), training)], targets, seed, **options)
     said = _say(home.select(targets), test, fitted, _shipped(model, home, targets))
     last = home.day(test[-1])
     truth = {name: (last.appliances_w[name] >= on_threshold_w(name)).astype(np.float64) for name in targets}

@@ -86,7 +86,7 @@ def _train(household: Household, model: Model, seed: int, thorough: bool) -> Tra
         show_notes([f"learning from the sub-meters needs more; get it with {how_to_install('train')}"])
         return None
     with _progress(len(names) * len(targets)) as on_done:
-        return train_and_score(household, model, seed, names, on_done)
+        return train_and_score(household, model, seed, names, on_done=on_done)
 
 
 @contextmanager
