@@ -1,5 +1,6 @@
 import json
 from dataclasses import replace
+from datetime import timedelta
 
 import numpy as np
 import pytest
@@ -85,9 +86,35 @@ def test_a_finished_fit_is_never_done_again(home, cache):
 def test_other_data_another_seed_or_other_code_make_another_fit(home, monkeypatch):
     job = fitting.Job("mean", TARGETS, (home,), 0)
     louder = replace(home, aggregate_w=home.aggregate_w + 1.0)
-    keys = {job.key(), job._replace(seed=1).key(), job._replace(households=(louder,)).key()}
+    hidden = replace(home, appliances_w=home.appliances_w | {"kettle": home.appliances_w["kettle"] + 1.0})
+    abroad = replace(home, minutes=home.minutes.tz_convert("America/New_York"))
+    others = [
+        job._replace(seed=1),
+        job._replace(epochs=3),
+        job._replace(targets=TARGETS[:1]),
+        *(job._replace(households=(other,)) for other in (louder, hidden, abroad)),
+    ]
+    keys = {job.key(), *(other.key() for other in others)}
+    assert len(keys) == 7
     monkeypatch.setattr(fitting, "code_hash", lambda module: "changed")
-    assert len(keys | {job.key()}) == 4
+    assert job.key() not in keys
+
+
+def test_a_damaged_fit_is_made_anew(home, cache):
+    first = fitting.fit(["co"], [home], TARGETS, 0, workers=1)["co"]
+    weights = next(cache.rglob(store.WEIGHTS))
+    weights.write_bytes(b"nothing")
+    done = []
+    again = fitting.fit(["co"], [home], TARGETS, 0, workers=1, on_done=done.append)["co"]
+    assert [job.name for job in done] == ["co"]
+    np.testing.assert_array_equal(watts(first, home), watts(again, home))
+
+
+def test_weights_of_another_network_are_refused(home, tmp_path):
+    fitted = attacker("co").fit([home], TARGETS, np.random.default_rng(0))
+    store.save(tmp_path / "fhmm", "fhmm", TARGETS, fitted, {})
+    with pytest.raises(InputError, match="saved by another version"):
+        store.load(tmp_path / "fhmm")
 
 
 def test_two_processes_fit_what_one_does(home, cache, tmp_path, monkeypatch):
@@ -111,8 +138,16 @@ def test_masked_copies_change_the_meter_and_keep_the_truth(home):
     np.testing.assert_array_equal(truth_w(first, "kettle"), home.appliances_w["kettle"])
 
 
+def test_who_never_sees_the_meter_has_nothing_to_adapt_to(home, cache):
+    bare = fixed(["prior"], [home], TARGETS, 0)["prior"]
+    adapted = adaptive(["prior"], [home], TARGETS, 0, flat(), copies=3)["prior"]
+    np.testing.assert_array_equal(watts(bare, home), watts(adapted, home))
+
+
 def test_an_adaptive_attacker_reads_a_masked_meter_better_than_one_that_never_saw_it(home, cache):
-    seen = masked(flat(), home, [np.random.default_rng(99)])[0]
+    later = synthetic.household(np.random.default_rng(3), days=6).select([*TARGETS])
+    later = later.between(later.days()[4], later.days()[5] + timedelta(days=1))
+    seen = masked(flat(), later, [np.random.default_rng(99)])[0]
     naive = fixed(["fhmm"], [home], TARGETS, 0)["fhmm"]
     knowing = adaptive(["fhmm"], [home], TARGETS, 0, flat(), copies=2)["fhmm"]
     naive_w, knowing_w = (

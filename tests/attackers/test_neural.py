@@ -11,12 +11,13 @@ from torch import nn
 
 from meterveil.attackers import bert4nilm, dae, electricity, nilmformer, seq2point
 from meterveil.attackers.baselines import AlwaysOff, Mean
-from meterveil.attackers.examples import Examples, clock_of, learning_and_choosing_days, scaling_of, series_of
-from meterveil.attackers.neural import Neural
+from meterveil.attackers.examples import Examples, clock_of, scaling_of, series_of
+from meterveil.attackers.neural import Neural, _fitting
 from meterveil.attackers.protocol import AGGREGATE, Meter, meter_of
 from meterveil.attackers.supervised import Recipe, _epoch, power_and_state_loss, train, validation_loss
 from meterveil.attackers.transformer import WindowTransformer
 from meterveil.data.household import Household
+from meterveil.data.splits import learning_and_choosing_days
 from meterveil.errors import InputError
 
 PUBLISHED = {
@@ -90,6 +91,7 @@ def test_a_network_has_single_precision_weights_that_all_are_learned(name):
         assert weight.dtype == torch.float32, label
         assert weight.grad is not None, label
         assert torch.isfinite(weight.grad).all(), label
+        assert (weight.grad != 0).any(), label
 
 
 @EVERY
@@ -191,6 +193,14 @@ def test_early_stopping_keeps_the_best_weights():
     assert validation_loss(network, recipe, choosing) == min(losses)
 
 
+def test_a_training_without_a_single_loss_that_is_a_number_says_so():
+    recipe = drifting(1e-2, epochs=2)
+    recipe = replace(recipe, loss=lambda network, batch, done: network(batch.seen).sum() * float("nan"))
+    learning, choosing = examples(home(), recipe)
+    with pytest.raises(InputError, match="the network learned nothing"):
+        train(recipe.build(1), recipe, learning, choosing, np.random.default_rng(0))
+
+
 def test_training_stops_when_patience_is_over():
     recipe = drifting(1e-2, epochs=50, patience=3)
     learning, choosing = examples(home(), recipe)
@@ -247,14 +257,35 @@ def test_the_aggregate_of_a_mixed_window_is_what_its_meter_shows():
         torch.testing.assert_close(batch.seen[:, 0], batch.power[:, 1])
 
 
-def test_a_masked_home_s_aggregate_is_what_it_really_drew():
+def masked_home():
+    """A home whose meter has nothing to do with what it draws."""
     bare = home()
     truth = bare.appliances_w | {AGGREGATE: bare.aggregate_w}
-    masked = replace(bare, aggregate_w=bare.aggregate_w + 500.0, appliances_w=truth)
-    recipe = small("dae", mixing=1.0).recipe
-    part = examples(masked, recipe, targets=("kettle", AGGREGATE))[0]
-    for batch in _epoch(part, recipe, np.random.default_rng(0)):
-        torch.testing.assert_close(batch.seen[:, 0], batch.power[:, 1])
+    shown_w = np.random.default_rng(1).uniform(200.0, 300.0, len(bare.minutes))
+    return replace(bare, aggregate_w=shown_w, appliances_w=truth)
+
+
+def test_a_masked_home_s_aggregate_is_what_it_really_drew():
+    masked = masked_home()
+    targets = ("kettle", AGGREGATE)
+    series = series_of(masked, targets, masked.days())
+    scaling = scaling_of(series, targets)
+    part = Examples.of(series, targets, scaling, 32, 32, clock=False)
+    batch = part.batch(part.starts[:1])
+    drawn_w = batch.power[0, 1].numpy() * scaling.power_factor_w[1] + scaling.power_shift_w[1]
+    shown_w = batch.seen[0, 0].numpy() * scaling.reading_factor_w + scaling.reading_shift_w
+    np.testing.assert_allclose(drawn_w, masked.appliances_w[AGGREGATE][:32], rtol=1e-3)
+    np.testing.assert_allclose(shown_w, masked.aggregate_w[:32], rtol=1e-3)
+
+
+def test_a_masked_home_is_learned_from_what_its_meter_showed_alone():
+    recipe = small("dae", mixing=1.0, stacking=1.0).recipe
+    for household, is_left_alone in ((home(), False), (masked_home(), True)):
+        used = _fitting(recipe, [household])
+        part = examples(household, used, targets=("kettle", AGGREGATE))[0]
+        batches = list(_epoch(part, used, np.random.default_rng(0)))
+        seen = torch.cat([batch.seen[:, 0] for batch in batches]).reshape(-1)
+        assert bool(torch.isin(seen, part.seen[0]).all()) == is_left_alone
 
 
 def test_mixed_windows_show_a_rare_target_in_use_more_often_than_life_does():

@@ -6,9 +6,10 @@ import pytest
 
 from meterveil.bench import cards
 from meterveil.bench.cards import Card
-from meterveil.bench.strength import lesson, longer_training, measure, own_house
+from meterveil.bench.strength import longer_training, measure, own_house
 from meterveil.data.load import load
 from meterveil.data.protocols import REDD_HOUSE2, UKDALE_HOUSE1
+from meterveil.data.splits import only_days
 from meterveil.errors import InputError
 
 
@@ -86,7 +87,7 @@ def test_a_house_with_too_few_days_says_how_many_it_has(redd_house2):
 
 def test_a_lesson_knows_the_days_that_teach_and_no_other(redd_house2):
     first, _, third = days = REDD_HOUSE2.training[:3]
-    taught = lesson(redd_house2, (first, third))
+    taught = only_days(redd_house2, (first, third))
     assert taught.days() == list(days)
     assert np.isnan(taught.day(days[1]).aggregate_w).all()
     assert np.isnan(taught.day(days[1]).appliances_w["fridge"]).all()

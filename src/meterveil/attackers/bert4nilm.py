@@ -4,11 +4,11 @@ A convolution, pooling to half as many tokens, learned positions, two layers of 
 heads, 1,024 within), and back to minutes. It trains on windows from which a quarter of the minutes is
 hidden.
 
-Original: 480 samples of 6 s (48 minutes), Adam 1e-4, batch 128, up to 100 epochs, float64, losses on the
-hidden minutes alone, targets divided by a cutoff. For one-minute data: 128 minutes; minutes are hidden only
-in the first part of the training, and all minutes are judged, since a hidden minute may be half of a
-kettle's use, which no neighbour tells; fewer, larger steps; targets in spreads, so that no cutoff has to be
-known.
+Original: a network for each appliance, 480 samples of 6 s (48 minutes), Adam 1e-4, batch 128, up to 100
+epochs, float64, losses on the hidden minutes alone, targets divided by a cutoff. For one-minute data: one
+network for all appliances, with a wider last layer; 128 minutes; minutes are hidden only in the first part
+of the training, and all minutes are judged, since a hidden minute may be half of a kettle's use, which no
+neighbour tells; fewer, larger steps; targets in spreads, so that no cutoff has to be known.
 """
 
 from __future__ import annotations

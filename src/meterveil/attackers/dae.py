@@ -3,10 +3,11 @@
 BuildSys 2015. A denoising autoencoder: a convolution of eight filters, three dense layers with a waist of 128
 units, and a convolution back. The rest of the house is the noise that it learns to remove.
 
-Original: windows of 13 to 154 minutes at 6 s, chosen for each appliance; half of the training on synthetic
-aggregates, as here; Nesterov momentum over 300,000 steps. For one-minute data: 128 minutes for all, and Adam.
-Windows are not centred on their own mean: on validation days the level tells whether the light is
-on. Beside the power, a second output says whether the appliance is on.
+Original: a network for each appliance, with windows of 13 to 154 minutes at 6 s; half of the training on
+synthetic aggregates, as here; Nesterov momentum over 300,000 steps. For one-minute data: 128 minutes for
+all, and Adam; the first two layers are shared, behind them each appliance has its own. Windows are not
+centred on their own mean: on validation days the level tells whether the light is on. Beside each power, an
+output says whether the appliance is on.
 """
 
 from __future__ import annotations

@@ -5,8 +5,9 @@ aggregate and a discriminator learns to tell which minutes are made up; then it 
 
 Wiring: the paper's, as in ELECTRA. The published code gives the generator the detection loss, and the
 discriminator the target already in pre-training: losses on the wrong networks, which are not followed.
-Original: 48 minutes at 6 s, 10 epochs of pre-training and 90 of fine-tuning, Adam 1e-4, batch 64. For
-one-minute data: 128 minutes and fewer, larger steps, of which the first tenth pre-trains, as published.
+Original: a network for each appliance, 48 minutes at 6 s, 10 epochs of pre-training and 90 of fine-tuning,
+Adam 1e-4, batch 64. For one-minute data: one network for all appliances, 128 minutes and larger steps, of
+which the first tenth pre-trains, as published.
 """
 
 from __future__ import annotations

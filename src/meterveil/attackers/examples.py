@@ -15,9 +15,8 @@ from torch import Tensor
 from meterveil.attackers.protocol import AGGREGATE, FloatArray, IntArray, Meter, meter_of, truth_w
 from meterveil.data.household import Household
 from meterveil.data.protocols import on_threshold_w
-from meterveil.data.splits import VALIDATION_SHARE, consecutive_pieces
+from meterveil.data.splits import consecutive_pieces
 from meterveil.data.windows import Scaler, complete_starts, sliding_windows
-from meterveil.errors import InputError
 
 MAX_STATE_WEIGHT = 10.0
 LEVELS = 8
@@ -51,15 +50,6 @@ class Series(NamedTuple):
     reading_w: FloatArray  # (minute,)
     targets_w: FloatArray  # (target, minute)
     clock: FloatArray  # (feature, minute)
-
-
-def learning_and_choosing_days(household: Household) -> tuple[list[date], list[date]]:
-    """Split the days that have readings: the last fifth only decides when to stop."""
-    days = [day for day in household.days() if not np.isnan(household.day(day).aggregate_w).all()]
-    count = max(round(len(days) * VALIDATION_SHARE), 1)
-    if len(days) <= count:
-        raise InputError(f"{household.name} has {len(days)} days with readings; an attacker needs two")
-    return days[:-count], days[-count:]
 
 
 def series_of(household: Household, targets: Sequence[str], days: Sequence[date]) -> list[Series]:

@@ -118,7 +118,8 @@ class FHMM:
 
     def restored(self, targets: Sequence[str], arrays: Mapping[str, npt.NDArray[Any]]) -> Self:
         """Take the chains and the floor from `arrays`."""
-        names = [name for name in (*targets, REST) if f"{name}/mean_w" in arrays]
+        names = [name for name in targets if name != AGGREGATE]
+        names += [REST] if f"{REST}/mean_w" in arrays else []
         habits = {
             name: Habit(
                 Chain(*(arrays[f"{name}/{part}"] for part in Chain._fields)),
@@ -179,10 +180,11 @@ class FHMM:
         the power to say for it, and the F1-best threshold the decision.
         """
         read = [self._decoded(meter_of(household))[1] for household in households]
+        reading_w = np.concatenate([household.aggregate_w for household in households])
         habits = dict(self.habits)
         for name in habits.keys() - {REST}:
             power_w = np.concatenate([truth_w(household, name) for household in households])
-            known = ~np.isnan(power_w)
+            known = ~np.isnan(power_w) & ~np.isnan(reading_w)
             probability = np.concatenate([tables[name][0] for tables in read])[known]
             habits[name] = _decided(habits[name], probability, power_w[known], on_threshold_w(name))
             if self.decoder == "viterbi":

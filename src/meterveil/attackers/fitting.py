@@ -10,6 +10,9 @@ import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import cache
+from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple, TypedDict, cast
 
@@ -41,10 +44,12 @@ class Job(NamedTuple):
         return cache_folder() / "attackers" / f"{self.name}-{self.key()}"
 
     def key(self) -> str:
-        """Hash of everything that can change the fit: code, attacker, targets, seed and data."""
-        digest = hashlib.sha256(code_hash(ATTACKERS[self.name].split(":")[0]).encode())
-        digest.update(json.dumps([self.name, self.targets, self.seed, self.epochs]).encode())
+        """Hash everything that can change the fit: code, libraries, attacker, targets, seed and data."""
+        code = [code_hash(module) for module in (ATTACKERS[self.name].split(":")[0], __name__)]
+        asked = [self.name, self.targets, self.seed, self.epochs]
+        digest = hashlib.sha256(json.dumps([code, _versions(), asked]).encode())
         for household in self.households:
+            digest.update(str(household.timezone).encode())
             digest.update(household.minutes.as_unit("s").asi8.tobytes())
             digest.update(household.aggregate_w.tobytes())
             for target in self.targets:
@@ -77,11 +82,20 @@ def fit(
         check_known(name)
     jobs = [Job(name, tuple(targets), tuple(households), seed, epochs) for name in names]
     folders = {job.name: job.folder for job in jobs}
-    missing = [(job, folders[job.name]) for job in jobs if not (folders[job.name] / store.CARD).exists()]
-    for job in _run_all(missing, workers):
+    fitted = {name: found for name, folder in folders.items() if (found := _kept(folder))}
+    for job in _run_all([(job, folders[job.name]) for job in jobs if job.name not in fitted], workers):
+        fitted[job.name] = store.load(folders[job.name])[0]
         if on_done:
             on_done(job)
-    return {name: store.load(folder)[0] for name, folder in folders.items()}
+    return {name: fitted[name] for name in folders}
+
+
+def _kept(folder: Path) -> Attacker | None:
+    """Load a finished fit; one that is missing or damaged is made anew."""
+    try:
+        return store.load(folder)[0]
+    except InputError:
+        return None
 
 
 def _run_all(pieces: Sequence[tuple[Job, Path]], workers: int) -> Iterator[Job]:
@@ -110,3 +124,8 @@ def _shortened(unfitted: Attacker, job: Job) -> Attacker:
     if recipe is None:
         raise InputError(f"{job.name} is not trained in epochs; give the names of neural attackers")
     return cast(Attacker, replace(cast(Any, unfitted), recipe=replace(recipe, epochs=job.epochs)))
+
+
+@cache
+def _versions() -> dict[str, str]:
+    return {name: version(name) for name in ("numpy", "torch") if find_spec(name)}

@@ -15,13 +15,13 @@ from meterveil.attackers.examples import (
     Examples,
     Scaling,
     clock_of,
-    learning_and_choosing_days,
     scaling_of,
     series_of,
 )
 from meterveil.attackers.protocol import AGGREGATE, FloatArray, Meter, Prediction, check_targets, filled
-from meterveil.attackers.supervised import Progress, Recipe, train
+from meterveil.attackers.supervised import Recipe, train
 from meterveil.data.household import Household
+from meterveil.data.splits import learning_and_choosing_days
 from meterveil.errors import InputError
 
 WINDOWS_AT_ONCE = 512
@@ -45,8 +45,6 @@ class Neural:
 
     recipe: Recipe
     fitted: Fitted | None = None
-    progress: Progress | None = None
-    """Called after every epoch with its number and the validation loss."""
 
     def fit(self, households: Sequence[Household], targets: Sequence[str], rng: np.random.Generator) -> Self:
         """Train one network for all targets."""
@@ -56,7 +54,7 @@ class Neural:
             learn, choose = learning_and_choosing_days(household)
             learning += series_of(household, targets, learn)
             choosing += series_of(household, targets, choose)
-        recipe, scaling = self.recipe, scaling_of(learning, targets)
+        recipe, scaling = _fitting(self.recipe, households), scaling_of(learning, targets)
         learning_set, choosing_set = (
             Examples.of(part, targets, scaling, recipe.window, recipe.output, recipe.clock)
             for part in (learning, choosing)
@@ -64,7 +62,7 @@ class Neural:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(int(rng.integers(2**63)))
             network = recipe.build(len(targets))
-            train(network, recipe, learning_set, choosing_set, rng, self.progress)
+            train(network, recipe, learning_set, choosing_set, rng)
         return replace(self, fitted=Fitted(network, tuple(targets), scaling))
 
     def predict(self, meter: Meter) -> Prediction:
@@ -98,6 +96,12 @@ class Neural:
         if self.fitted is None:
             raise InputError("this attacker has not learned yet; call fit first")
         return self.fitted
+
+
+def _fitting(recipe: Recipe, households: Sequence[Household]) -> Recipe:
+    """Leave masked households as they are: what an appliance adds to a bare meter, the battery took away."""
+    is_masked = any(AGGREGATE in household.appliances_w for household in households)
+    return replace(recipe, mixing=0.0, stacking=0.0) if is_masked else recipe
 
 
 def _slide(

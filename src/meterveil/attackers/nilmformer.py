@@ -5,10 +5,10 @@ token of its own, from which the target's level is put back at the end. Dilated 
 embed the load in three quarters of the 96 features, the clock takes the last quarter; three layers with
 eight heads follow, in which no minute attends to itself.
 
-Original: one-minute data already, windows of 128 to 720, Adam 1e-4, batch 64; a clock of minute, hour,
-weekday and month. Here: 128 minutes; ten days hold no month and the minute of an hour means nothing, so the
-clock is the time of day and of the week; layer normalisation in place of batch statistics; fewer, larger
-steps.
+Original: a network for each appliance; one-minute data already, windows of 128 to 720, Adam 1e-4, batch 64;
+a clock of minute, hour, weekday and month. Here: one network for all appliances; 128 minutes; ten days hold
+no month and the minute of an hour means nothing, so the clock is the time of day and of the week; layer
+normalisation in place of batch statistics; fewer, larger steps.
 """
 
 from __future__ import annotations

@@ -9,7 +9,6 @@ days decides.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from datetime import timedelta
 from typing import TypeVar
 
 import numpy as np
@@ -25,7 +24,7 @@ from meterveil.attackers.protocol import (
 )
 from meterveil.data.household import Household
 from meterveil.data.protocols import on_threshold_w
-from meterveil.data.splits import VALIDATION_SHARE
+from meterveil.data.splits import days_with_readings, learning_and_choosing_days, only_days
 
 FLOOR_SHARE = 0.1
 """Of the readings around a minute, this share lies below its floor."""
@@ -59,21 +58,14 @@ def best_on_last_days(
     targets: Sequence[str],
 ) -> Fitted:
     """Fit the candidate on all days that, fitted on the first days, reads the last fifth best."""
-    parts = [_first_and_last(household) for household in households]
-    if len(candidates) == 1 or any(part is None for part in parts):
+    if len(candidates) == 1 or min(len(days_with_readings(household)) for household in households) < 2:
         return fit(candidates[0], households)
-    first, last = zip(*(part for part in parts if part), strict=True)
+    days = [learning_and_choosing_days(household) for household in households]
+    first, last = (
+        [only_days(*one) for one in zip(households, part, strict=True)] for part in zip(*days, strict=True)
+    )
     penalties = [_penalty(fit(candidate, first), last, targets) for candidate in candidates]
     return fit(candidates[int(np.argmin(penalties))], households)
-
-
-def _first_and_last(household: Household) -> tuple[Household, Household] | None:
-    days = household.days()
-    count = max(round(len(days) * VALIDATION_SHARE), 1)
-    if len(days) <= count:
-        return None
-    cut, end = days[-count], days[-1] + timedelta(days=1)
-    return household.between(days[0], cut), household.between(cut, end)
 
 
 def _penalty(attacker: Attacker, households: Sequence[Household], targets: Sequence[str]) -> float:

@@ -5,9 +5,10 @@ minute, so neighbouring windows share nearly all of their convolutions: here the
 stretch and the dense layer becomes a convolution as wide as what the stack leaves of a window: the same
 function.
 
-Original: 599 samples of 6 to 8 s (60 to 80 minutes), Adam 1e-3, MSE, batch 1000, at most 50 epochs with early
-stopping. For one-minute data: 99 minutes, the usual choice at this rate, and smaller batches, since ten days
-hold few minutes. Beside the power, a second output says whether the appliance is on.
+Original: a network for each appliance, 599 samples of 6 to 8 s (60 to 80 minutes), Adam 1e-3, MSE, batch
+1000, at most 50 epochs with early stopping. For one-minute data: 99 minutes, the usual choice at this rate,
+and smaller batches, since ten days hold few minutes. All appliances share everything but the last layer,
+which beside each power says whether the appliance is on.
 """
 
 from __future__ import annotations

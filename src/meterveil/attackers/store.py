@@ -54,4 +54,7 @@ def load(folder: Path) -> tuple[Attacker, dict[str, Any]]:
         arrays = load_file(folder / WEIGHTS)
     except SafetensorError as error:
         raise InputError(f"{folder / WEIGHTS} is damaged: {error}; fit the attacker again") from error
-    return attacker(card["attacker"]).restored(card["targets"], arrays), card
+    try:
+        return attacker(card["attacker"]).restored(card["targets"], arrays), card
+    except (KeyError, RuntimeError) as error:
+        raise InputError(f"{folder} was saved by another version: {error}; fit the attacker again") from error

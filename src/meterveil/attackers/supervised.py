@@ -106,6 +106,8 @@ def train(
             progress(epoch, loss_now)
         if since >= recipe.patience:
             break
+    if not np.isfinite(best_loss):
+        raise InputError("the network learned nothing: its loss is no number; look for impossible readings")
     network.load_state_dict(best)
     network.eval()
 

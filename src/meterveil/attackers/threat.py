@@ -11,6 +11,7 @@ import numpy as np
 
 from meterveil.attackers.fitting import Options, fit
 from meterveil.attackers.protocol import AGGREGATE, Attacker
+from meterveil.attackers.registry import FLOORS
 from meterveil.core.battery import Battery
 from meterveil.core.decoys import Library
 from meterveil.core.rollout import Policy, rollout
@@ -79,5 +80,11 @@ def adaptive(
     copies: int = COPIES,
     **options: Unpack[Options],
 ) -> dict[str, Attacker]:
-    """Fit attackers on what this very defence made of the training days, labelled with the truth."""
-    return fit(names, masked_copies(defence, households, copies, seed), targets, seed, **options)
+    """Fit attackers on what this very defence made of the training days, labelled with the truth.
+
+    Those that never see the meter have nothing to adapt to; copies would only repeat their days.
+    """
+    blind = [name for name in names if name in FLOORS]
+    seeing = [name for name in names if name not in FLOORS]
+    copied = masked_copies(defence, households, copies, seed) if seeing else []
+    return fit(blind, households, targets, seed, **options) | fit(seeing, copied, targets, seed, **options)

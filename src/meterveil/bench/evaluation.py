@@ -22,11 +22,11 @@ from meterveil.bench.evaluation_scores import BEST_F1, Case, best_f1, cases_of
 from meterveil.bench.information import appliance_information
 from meterveil.bench.metrics import FloatArray
 from meterveil.bench.scoring import Scores, score
-from meterveil.bench.strength import Houses, Trial, lesson
+from meterveil.bench.strength import Houses, Trial
 from meterveil.data.household import Household
 from meterveil.data.protocols import on_threshold_w
 from meterveil.data.run import Setup
-from meterveil.data.splits import check_recorded
+from meterveil.data.splits import check_recorded, only_days
 from meterveil.defenders.none import NoDefence
 from meterveil.errors import InputError
 
@@ -129,7 +129,7 @@ def measure_bare(
 ) -> Bare:
     """Fit the attackers on the bare training days, or take their fits from the cache; let them read."""
     trial = spec.trial
-    taught = tuple(lesson(houses[part.key].select(trial.learned), part.days) for part in trial.training)
+    taught = tuple(only_days(houses[part.key].select(trial.learned), part.days) for part in trial.training)
     home = houses[trial.test.key]
     check_recorded(home, trial.test.days)
     fitted = fixed(spec.names, taught, spec.learned, trial.seed, workers=workers, on_done=on_done)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from datetime import date, timedelta
+from dataclasses import dataclass, field
+from datetime import date
 from typing import Any, NamedTuple
 
 import numpy as np
-import pandas as pd
 
 from meterveil.attackers.fitting import Job, fit
 from meterveil.attackers.protocol import AGGREGATE, Prediction, meter_of
@@ -24,7 +23,7 @@ from meterveil.data.protocols import (
     Dataset,
     Protocol,
 )
-from meterveil.data.splits import Days, check_recorded
+from meterveil.data.splits import Days, check_recorded, only_days
 from meterveil.errors import InputError
 
 DEFAULT_ATTACKERS = (*PAPER_SIX, "nilmformer", *FLOORS)
@@ -149,29 +148,13 @@ def read(
     on_done: Callable[[Job], None] | None = None,
 ) -> Readings:
     """Fit the attackers on the training days and let them read the test days."""
-    taught = [lesson(houses[part.key].select(trial.learned), part.days) for part in trial.training]
+    taught = [only_days(houses[part.key].select(trial.learned), part.days) for part in trial.training]
     home = houses[trial.test.key].select(trial.targets)
     check_recorded(home, trial.test.days)
     fitted = fit(attackers, taught, (*trial.learned, AGGREGATE), trial.seed, workers, on_done)
     days = tuple(home.day(day) for day in trial.test.days)
     said = {name: tuple(one.predict(meter_of(day)) for day in days) for name, one in fitted.items()}
     return Readings(trial, days, said)
-
-
-def lesson(household: Household, days: Days) -> Household:
-    """Cut out what an attacker learns from: a household in which every other day is unknown.
-
-    One household for each house, since the last fifth of its days decides when to stop; no window reaches
-    across an unknown day.
-    """
-    check_recorded(household, days)
-    part = household.between(min(days), max(days) + timedelta(days=1))
-    hidden = ~part.minutes.tz_localize(None).normalize().isin(pd.to_datetime(list(days)))
-    return replace(
-        part,
-        aggregate_w=np.where(hidden, np.nan, part.aggregate_w),
-        appliances_w={name: np.where(hidden, np.nan, watts) for name, watts in part.appliances_w.items()},
-    )
 
 
 def cards_of(readings: Readings) -> list[Card]:

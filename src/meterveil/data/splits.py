@@ -6,7 +6,7 @@ A defence that has seen its test day proves nothing, so a split cannot be made w
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from itertools import combinations, pairwise
 
@@ -109,6 +109,34 @@ def held_out_days(
             f"{min_days} are needed: accept fewer days or a lower coverage"
         )
     return days
+
+
+def days_with_readings(household: Household) -> Days:
+    """List the recorded days on which the meter was not silent all day."""
+    return tuple(day for day in household.days() if not np.isnan(household.day(day).aggregate_w).all())
+
+
+def learning_and_choosing_days(household: Household) -> tuple[Days, Days]:
+    """Split the days that have readings: the last fifth only decides, as when to stop."""
+    days = days_with_readings(household)
+    count = max(round(len(days) * VALIDATION_SHARE), 1)
+    if len(days) <= count:
+        raise InputError(f"{household.name} has {len(days)} days with readings; an attacker needs two")
+    return days[:-count], days[-count:]
+
+
+def only_days(household: Household, days: Iterable[date]) -> Household:
+    """Hide every other day: a household of these days alone, in which no window reaches across another."""
+    kept = tuple(days)
+    check_recorded(household, kept)
+    part = household.between(min(kept), max(kept) + timedelta(days=1))
+    local_days = part.minutes.tz_localize(None).normalize()
+    hidden = ~local_days.isin(np.array(kept, dtype="datetime64[D]"))
+    return replace(
+        part,
+        aggregate_w=np.where(hidden, np.nan, part.aggregate_w),
+        appliances_w={name: np.where(hidden, np.nan, watts) for name, watts in part.appliances_w.items()},
+    )
 
 
 def consecutive_pieces(household: Household, days: Sequence[date]) -> list[Household]:
