@@ -22,6 +22,8 @@ from meterveil.data import synthetic
 REPEATS = 5
 MINUTES = 1440
 WINDOWS = 16
+TARGETS = 5
+"""One network reads all targets: four appliances and the household's load, as in the UK-DALE tables."""
 
 
 def best_seconds(work: Callable[[], object], repeats: int = REPEATS) -> float:
@@ -41,15 +43,15 @@ def step(network: nn.Module, loss: Callable[[], Tensor]) -> None:
 
 
 def measure_seq2point() -> None:
-    network = seq2point.Network(1)
+    network = seq2point.Network(TARGETS)
     margin = seq2point.WINDOW - 1
     stretch = torch.randn(4, 1, margin + seq2point.STRETCH)
-    asked = (4, 1, seq2point.STRETCH)
-    batch = Batch(stretch, torch.randn(asked), torch.zeros(asked), torch.ones(1, 1))
+    asked = (4, TARGETS, seq2point.STRETCH)
+    batch = Batch(stretch, torch.randn(asked), torch.zeros(asked), torch.ones(TARGETS, 1))
 
     def window_by_window(seen: Tensor) -> Tensor:
         windows = seen.unfold(2, seq2point.WINDOW, 1).movedim(2, 1).flatten(0, 1)
-        return network(windows).view(len(seen), -1, 2, 1).movedim(1, 3)
+        return network(windows).view(len(seen), -1, 2, TARGETS).movedim(1, 3)
 
     slow = best_seconds(lambda: step(network, lambda: power_and_state_loss(window_by_window, batch, 0.0)), 3)
     shared = best_seconds(lambda: step(network, lambda: power_and_state_loss(network, batch, 0.0)))
@@ -67,11 +69,11 @@ def measure_seq2point() -> None:
 def measure_transformer(
     name: str, build: Callable[[int], nn.Module], loss: Callable[..., Tensor], channels: int
 ) -> None:
-    seen, power = torch.randn(WINDOWS, channels, 128), torch.randn(WINDOWS, 1, 128)
+    seen, power = torch.randn(WINDOWS, channels, 128), torch.randn(WINDOWS, TARGETS, 128)
     rates = {}
     for dtype in (torch.float64, torch.float32):
-        network = build(1).to(dtype)
-        parts = (seen, power, torch.zeros_like(power), torch.ones(1, 1))
+        network = build(TARGETS).to(dtype)
+        parts = (seen, power, torch.zeros_like(power), torch.ones(TARGETS, 1))
         batch = Batch(*(part.to(dtype) for part in parts))
         rates[dtype] = WINDOWS / best_seconds(lambda n=network, b=batch: step(n, lambda: loss(n, b, 1.0)))
     ratio = rates[torch.float32] / rates[torch.float64]

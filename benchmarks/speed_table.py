@@ -1,11 +1,16 @@
-"""Put the recorded figures of the simulation into docs/speed.md, between its two marks."""
+"""Put the recorded figures of the simulation and of the attackers into docs/speed.md, between their marks."""
 
 import json
 
 from _record import LATEST
 
 PAGE = LATEST.parents[1] / "docs" / "speed.md"
-BEGIN, END = "<!-- figures -->", "<!-- end of figures -->"
+END = "<!-- end of figures -->"
+SECTIONS = {
+    "<!-- figures -->": ("simulate.", "citylearn."),
+    "<!-- figures of the attackers -->": ("attack: ", "classical."),
+}
+"""Mark that a table follows -> how the names of its figures begin."""
 
 
 def shown(value: float) -> str:
@@ -22,10 +27,13 @@ def table(entries: list[dict]) -> str:
 
 def main() -> None:
     entries = json.loads(LATEST.read_text())
-    mine = [entry for entry in entries if entry["name"].startswith(("simulate.", "citylearn."))]
-    before, rest = PAGE.read_text().split(BEGIN)
-    _, after = rest.split(END)
-    PAGE.write_text(f"{before}{BEGIN}\n{table(mine)}\n{END}{after}")
+    text = PAGE.read_text()
+    for begin, names in SECTIONS.items():
+        shown_here = [entry for entry in entries if entry["name"].startswith(names)]
+        before, rest = text.split(begin)
+        _, after = rest.split(END, maxsplit=1)
+        text = f"{before}{begin}\n{table(shown_here)}\n{END}{after}"
+    PAGE.write_text(text)
 
 
 if __name__ == "__main__":
