@@ -8,12 +8,13 @@ import pytest
 from meterveil.audit import trained
 from meterveil.audit.audit import audit
 from meterveil.audit.report import audit_page
+from meterveil.audit.scoring import score
 from meterveil.audit.sentences import score_rows
 
 
 @pytest.mark.parametrize("name", ["Kettle (W)", "kettle_w", "kettle", "Kettle_kW"])
 def test_a_column_is_known_by_the_appliance_in_its_name(name):
-    assert trained.kind_of(name) == "kettle"
+    assert trained.appliance_of(name) == "kettle"
 
 
 def test_only_sub_meters_that_are_known_and_used_are_asked_for(home):
@@ -23,6 +24,25 @@ def test_only_sub_meters_that_are_known_and_used_are_asked_for(home):
     assert "electronics" not in kept.appliances_w
     assert "kettle" in kept.appliances_w
     assert len(kept.appliances_w) <= trained.MOST_TARGETS
+
+
+def test_two_columns_of_one_appliance_are_both_kept(home):
+    kettle_w, fridge_w = home.appliances_w["kettle"], home.appliances_w["fridge"]
+    columns = {"kettle": kettle_w, "Kettle (W)": kettle_w + fridge_w, "kettle_2": fridge_w + 1000.0}
+    kept = trained.metered(dataclasses.replace(home, appliances_w=columns)).appliances_w
+    assert set(kept) == {"kettle", "kettle_2", "kettle_3"}
+    for name, column in zip(("kettle", "kettle_3", "kettle_2"), columns.values(), strict=True):
+        np.testing.assert_array_equal(kept[name], column)
+
+
+def test_the_second_of_a_kind_is_counted_as_the_first():
+    washing_w = np.zeros(600)
+    washing_w[100:120] = washing_w[140:160] = 500.0
+    first, second = (
+        score(name, washing_w, washing_w / 500.0) for name in ("washing_machine", "washing_machine_2")
+    )
+    assert first == second
+    assert second.uses == 1
 
 
 def test_the_last_days_are_kept_apart(home):

@@ -10,7 +10,7 @@ from meterveil.audit.features import FloatArray
 from meterveil.audit.uses import OTHER, SHAPES, BoolArray, agreeing, runs_of
 from meterveil.bench.events import event_detection_by_probability
 from meterveil.bench.metrics import probability_detection
-from meterveil.data.names import canonical
+from meterveil.data.names import kind
 from meterveil.data.protocols import on_threshold_w
 
 
@@ -39,7 +39,7 @@ def score(name: str, truth_w: FloatArray, said: FloatArray, cut: float = 0.5) ->
 
 def _use_f1(name: str, truth: BoolArray, said: BoolArray) -> tuple[float, int]:
     """Count found uses that are right, and true uses that were found."""
-    shape = SHAPES.get(canonical(name), OTHER)
+    shape = SHAPES.get(kind(name), OTHER)
     true, found = runs_of(truth, shape), runs_of(said, shape)
     if not true:
         return float("nan"), 0

@@ -8,9 +8,10 @@ days takes seconds.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
+from itertools import count
 from typing import TYPE_CHECKING, Unpack
 
 import numpy as np
@@ -19,7 +20,7 @@ from meterveil.audit.features import FloatArray
 from meterveil.audit.model import Model, bridged
 from meterveil.audit.scoring import Score, score
 from meterveil.data.household import Household
-from meterveil.data.names import canonical
+from meterveil.data.names import canonical, kind
 from meterveil.data.protocols import ON_THRESHOLD_W, on_threshold_w
 from meterveil.data.splits import Days, only_days
 
@@ -70,19 +71,30 @@ def choose_days(household: Household) -> tuple[Days, Days]:
 
 def metered(household: Household) -> Household:
     """Keep the sub-meters that are known, used, and of a kind whose on-power is set; the most used first."""
-    kinds = {kind_of(name): watts for name, watts in household.appliances_w.items()}
+    named = dict(zip(_all_apart(household.appliances_w), household.appliances_w.values(), strict=True))
     used = {
-        kind: int(np.sum(watts >= on_threshold_w(kind)))
-        for kind, watts in kinds.items()
-        if _has_threshold(kind) and np.mean(~np.isnan(watts)) >= KNOWN_SHARE / 2
+        name: int(np.sum(watts >= on_threshold_w(name)))
+        for name, watts in named.items()
+        if kind(name) in ON_THRESHOLD_W and np.mean(~np.isnan(watts)) >= KNOWN_SHARE / 2
     }
-    names = sorted((kind for kind in used if used[kind] >= LEAST_ON_MINUTES), key=lambda kind: -used[kind])
-    return replace(household, appliances_w=kinds).select(names[:MOST_TARGETS])
+    names = sorted((name for name in used if used[name] >= LEAST_ON_MINUTES), key=lambda name: -used[name])
+    return replace(household, appliances_w=named).select(names[:MOST_TARGETS])
 
 
-def kind_of(name: str) -> str:
+def appliance_of(column: str) -> str:
     """Return the appliance behind a column's name: `Kettle (W)`, `kettle_w` and `kettle` are one."""
-    return canonical(UNIT_AT_END.sub("", name.strip()))
+    return canonical(UNIT_AT_END.sub("", column.strip()))
+
+
+def _all_apart(columns: Iterable[str]) -> list[str]:
+    """Name the appliance behind each column; a name that is taken gets the next free number."""
+    wanted = [appliance_of(column) for column in columns]
+    names: list[str] = []
+    for name in wanted:
+        others = (f"{kind(name)}_{number}" for number in count(2))
+        unclaimed = (other for other in others if other not in (*wanted, *names))
+        names.append(name if name not in names else next(unclaimed))
+    return names
 
 
 def train_and_score(
@@ -165,7 +177,3 @@ def _used_in(home: Household, days: Days) -> tuple[str, ...]:
         for name in home.appliances_w
         if any(np.any(home.day(day).appliances_w[name] >= on_threshold_w(name)) for day in days)
     )
-
-
-def _has_threshold(name: str) -> bool:
-    return canonical(re.sub(r"_\d+$", "", name)) in ON_THRESHOLD_W
