@@ -6,7 +6,7 @@ measured.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,21 +14,20 @@ import numpy as np
 
 from meterveil.attackers.fitting import Job, Options
 from meterveil.attackers.protocol import AGGREGATE, Attacker
+from meterveil.attackers.registry import ATTACKERS, attacker
 from meterveil.attackers.threat import COPIES, Defence, adaptive, fixed, masked
 from meterveil.bench.cards import Card
-from meterveil.bench.floors import mean_over_appliances
+from meterveil.bench.curves import CLEAN, FLOOR
 from meterveil.bench.scoring import Scores, score
 from meterveil.bench.strength import Houses, Trial, card_of, measure
 from meterveil.data.household import Household
 from meterveil.data.settings import battery_values
 from meterveil.data.splits import consecutive_pieces, only_days
+from meterveil.errors import InputError
 
 DEFAULT_COPIES = (0, 1, 3, 6, 12, 24)
 DRAWS = 5
 """Masked forms of the test days that are read, each with dice that no attacker has seen."""
-
-FLOOR = "prior"
-CLEAN = "without defence"
 
 OnDone = Callable[[Job], None]
 
@@ -70,16 +69,31 @@ class Curve:
         return {
             **self.trial.settings,
             "defence": self.name,
+            "seed": self.trial.seed,
             "battery": battery_values(self.defence.battery),
             "library": self.defence.library.digest(),
         }
+
+
+def check_epochs(names: Sequence[str]) -> None:
+    """Refuse attackers that are not trained in epochs, before anything is fitted."""
+    others = [name for name in names if name not in networks(names)]
+    if others:
+        raise InputError(
+            f"{', '.join(others)} is not trained in epochs; networks are {', '.join(networks(ATTACKERS))}"
+        )
+
+
+def networks(names: Iterable[str]) -> tuple[str, ...]:
+    """Keep the attackers that are trained in epochs: those with a recipe."""
+    return tuple(name for name in names if hasattr(attacker(name), "recipe"))
 
 
 def references(
     curve: Curve, houses: Houses, names: Sequence[str], workers: int = 2, on_done: OnDone | None = None
 ) -> list[Card]:
     """Score the attackers and the prior on the bare test days: the ceiling and the floor of the curve."""
-    made = measure(curve.trial, houses, [*names, FLOOR], workers, on_done)
+    made = measure(curve.trial, houses, tuple(dict.fromkeys((*names, FLOOR))), workers, on_done)
     return [
         replace(card, table=_table(curve), row=f"{card.row}, {CLEAN}", reported=None, settings=curve.settings)
         for card in made
@@ -114,25 +128,6 @@ def masked_test_days(curve: Curve, home: Household) -> list[Household]:
     return [copy.day(day) for copy in copies for day in copy.days()]
 
 
-def lines(cards: Sequence[Card], column: str, steps: str) -> dict[str, dict[int, tuple[float, float]]]:
-    """Gather a score as attacker -> steps -> (mean over appliances, mean spread).
-
-    `steps` is the setting that the curve runs along: copies or epochs.
-    """
-    found: dict[str, dict[int, tuple[float, float]]] = {}
-    for step in sorted({card.settings[steps] for card in cards if card.settings.get(steps) is not None}):
-        here = [card for card in cards if card.settings.get(steps) == step]
-        spreads = mean_over_appliances([replace(card, measured=card.spread or 0.0) for card in here], column)
-        for name, value in mean_over_appliances(here, column).items():
-            found.setdefault(name, {})[step] = (value, spreads[name])
-    return found
-
-
-def is_reference(card: Card) -> bool:
-    """Tell whether a card is about the bare meter."""
-    return card.row.endswith(CLEAN)
-
-
 def _fit(
     curve: Curve, point: Point, taught: Household, names: Sequence[str], workers: int, on_done: OnDone | None
 ) -> dict[str, Attacker]:
@@ -154,7 +149,7 @@ def _cards(curve: Curve, point: Point, name: str, scores: Scores) -> list[Card]:
                 table=_table(curve),
                 row=f"{card.row}, {point.words}",
                 reported=None,
-                seeds=tuple(range(curve.draws)),
+                seeds=tuple(range(curve.draws)),  # of the dice; that of the fit is a setting
                 n_days=len(curve.trial.test.days),
                 threat_model="adaptive" if point.copies else "fixed",
                 settings=settings,
@@ -164,4 +159,5 @@ def _cards(curve: Curve, point: Point, name: str, scores: Scores) -> list[Card]:
 
 
 def _table(curve: Curve) -> str:
-    return f"adaptive_{curve.name}_{len(curve.trial.test.days)}_days"
+    training = len(curve.trial.training[0].days)
+    return f"adaptive_{curve.name}_{training}_training_{len(curve.trial.test.days)}_days"

@@ -4,23 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import plotly.graph_objects as go
 
 from meterveil.attackers.registry import FLOORS
-from meterveil.bench.adaptive_curve import FLOOR, is_reference, lines
 from meterveil.bench.cards import Card
+from meterveil.bench.curves import FLOOR, is_reference, lines
 from meterveil.bench.floors import mean_over_appliances, shortfall_rows
 from meterveil.bench.metrics import seen
 from meterveil.bench.scoring import score_said
-from meterveil.bench.strength import Readings
 from meterveil.data import outputs
 from meterveil.data.household import Household
 from meterveil.data.protocols import on_threshold_w
 from meterveil.plots.adaptive import adaptive_figure
 from meterveil.plots.attack import METRICS, Score, predictions_figure, strength_figure
 from meterveil.plots.page import Section, page
+
+if TYPE_CHECKING:
+    from meterveil.bench.strength import Readings
 
 FILES = ("attack.html",)
 CURVE_FILES = ("adaptive.html",)

@@ -67,7 +67,7 @@ def measured_points(
 
 def show_curve(cards: Sequence[Card], steps: str) -> None:
     """Print the mean over appliances of every attacker and point."""
-    from meterveil.bench.adaptive_curve import is_reference, lines
+    from meterveil.bench.curves import is_reference, lines
     from meterveil.bench.floors import mean_over_appliances
     from meterveil.cli.tables import show_table
 
