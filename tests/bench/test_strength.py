@@ -4,9 +4,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from meterveil.attackers.registry import ATTACKERS
 from meterveil.bench import cards
 from meterveil.bench.cards import Card
-from meterveil.bench.strength import longer_training, measure, own_house
+from meterveil.bench.strength import DEFAULT_ATTACKERS, longer_training, measure, own_house
 from meterveil.data.load import load
 from meterveil.data.protocols import REDD_HOUSE2, UKDALE_HOUSE1
 from meterveil.data.splits import only_days
@@ -66,6 +67,10 @@ def test_a_card_measured_again_replaces_the_recorded_one(redd_house2):
     keys = {card.key: card.measured for card in made if card.row == "off fridge"}
     for old in json.loads(recorded.read_text()):
         assert keys[old["key"]] == pytest.approx(old["measured"], rel=1e-4)
+
+
+def test_unless_some_are_named_all_attackers_are_measured():
+    assert set(DEFAULT_ATTACKERS) == set(ATTACKERS)
 
 
 def test_a_day_cannot_be_learned_from_and_read():

@@ -11,7 +11,7 @@ import numpy as np
 
 from meterveil.attackers.fitting import Job, fit
 from meterveil.attackers.protocol import AGGREGATE, Prediction, meter_of
-from meterveil.attackers.registry import FLOORS, PAPER_SIX
+from meterveil.attackers.registry import ATTACKERS
 from meterveil.bench.cards import Card
 from meterveil.bench.metrics import FloatArray
 from meterveil.bench.reported import cases
@@ -26,7 +26,7 @@ from meterveil.data.protocols import (
 from meterveil.data.splits import Days, check_recorded, only_days
 from meterveil.errors import InputError
 
-DEFAULT_ATTACKERS = (*PAPER_SIX, "nilmformer", *FLOORS)
+DEFAULT_ATTACKERS = tuple(ATTACKERS)
 
 Houses = Mapping[tuple[Dataset, int], Household]
 """Data set and number of a house -> its record."""
