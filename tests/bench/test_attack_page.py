@@ -1,5 +1,6 @@
 """`meterveil attack` as a user types it, and the page and pictures that it leaves."""
 
+import subprocess
 import sys
 from pathlib import Path
 
@@ -8,10 +9,12 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
+from meterveil.attackers.registry import ATTACKERS
 from meterveil.bench import cards
 from meterveil.bench.attack_page import strength_chart
 from meterveil.bench.cards import Card
 from meterveil.cli import app
+from meterveil.cli.attack import _names
 from meterveil.plots.adaptive import adaptive_figure
 from meterveil.plots.attack import Score, predictions_figure
 
@@ -46,7 +49,7 @@ def test_an_adaptive_curve_ends_with_cards_and_a_page(meterveil, real_data, tmp_
     assert result.exit_code == 0, result.output
     assert "co, 1 copies" in result.output
     assert "masked copies of the training days" in (tmp_path / "out/attack/adaptive.html").read_text()
-    assert cards.read(tmp_path / "results", "adaptive_random_1_days")
+    assert cards.read(tmp_path / "results", "adaptive_random_10_training_1_days")
 
 
 def test_recorded_cards_are_drawn_without_data(meterveil, tmp_path):
@@ -56,6 +59,22 @@ def test_recorded_cards_are_drawn_without_data(meterveil, tmp_path):
     page = (tmp_path / "out/attack/attack.html").read_text()
     assert "<h2>UK-DALE, one day</h2>" in page
     assert "REDD" not in page
+
+
+def test_recorded_cards_are_drawn_where_nothing_can_be_fitted(tmp_path):
+    cards.write(tmp_path / "results", [Card("strength_1", "co fridge", "f1", "redd", measured=0.5)])
+    code = (
+        "import sys; sys.modules.update(dict.fromkeys(['torch', 'joblib', 'safetensors'])); "
+        "from meterveil.cli import app; app(['attack', 'redd', '--recorded'])"
+    )
+    subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True)
+    assert "<h2>REDD, one day</h2>" in (tmp_path / "out/attack/attack.html").read_text()
+
+
+def test_a_curve_over_epochs_takes_the_networks_unless_some_are_named():
+    assert _names("", in_epochs=True) == ("dae", "seq2point", "electricity", "bert4nilm", "nilmformer")
+    assert _names("dae, dae", in_epochs=True) == ("dae",)
+    assert _names("", in_epochs=False) == tuple(ATTACKERS)
 
 
 def test_without_the_extra_the_attack_says_how_to_get_it(meterveil, monkeypatch):
@@ -78,6 +97,11 @@ def test_nothing_recorded_is_said(meterveil, tmp_path):
         (["redd", "--attackers", "hmm"], "there is no attacker 'hmm'; known are co"),
         (["redd", "--training-days", "40"], "has 10 days to learn from"),
         (["redd", "--reserve-days", "40"], "--reserve-days is for --held-out"),
+        (["redd", "--cross", "--reserve-days", "5"], "--reserve-days does not apply to --cross"),
+        (["redd", "--copies", "3"], "--copies is for --adaptive alone"),
+        (["redd", "--epochs", "3"], "--epochs is for --adaptive alone"),
+        (["redd", "--recorded", "--adaptive", "flat"], "--adaptive does not apply to --recorded"),
+        (["redd", "--adaptive", "flat", "--epochs", "2", "--attackers", "dae,co"], "co is not trained in"),
         (["redd", "--cross", "--held-out"], "--held-out does not apply to --cross"),
         (["redd", "--adaptive", "shout"], "there is no defence 'shout'"),
         (["redd", "--adaptive", "flat", "--copies", "many"], "--copies 'many' is no list of numbers"),

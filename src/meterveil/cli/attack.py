@@ -4,8 +4,7 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
@@ -15,13 +14,14 @@ import typer
 
 from meterveil.cli import options as opt
 from meterveil.cli.adaptive import curve_of, measured_points, points, show_curve, write_page
+from meterveil.cli.attack_trials import crossing_trials, data_folder, load_houses, own_house_trial
 from meterveil.errors import InputError, how_to_install
 
 if TYPE_CHECKING:
     from meterveil.attackers.fitting import Job
     from meterveil.bench.adaptive_curve import Curve, Point
     from meterveil.bench.cards import Card
-    from meterveil.bench.strength import Houses, Trial
+    from meterveil.bench.strength import Trial
 
 
 def attack(
@@ -30,7 +30,9 @@ def attack(
     data: Annotated[
         Path | None, typer.Option(help="Folder with ukdale, redd and refit; default: $METERVEIL_DATA.")
     ] = None,
-    attackers: Annotated[str, typer.Option(help="Names separated by commas; default: all.")] = "",
+    attackers: Annotated[
+        str, typer.Option(help="Names separated by commas; default: all, with --epochs all networks.")
+    ] = "",
     cross: Annotated[bool, typer.Option(help="Learn from other houses than the one that is read.")] = False,
     training_days: Annotated[int, typer.Option(min=2, help="More than the protocol's ten go on.")] = 10,
     held_out: Annotated[bool, typer.Option(help="Score all held-out days, not the paper's one.")] = False,
@@ -54,9 +56,7 @@ def attack(
     ] = None,
 ) -> None:
     """Fit the attackers, score what they read out of the meter; write result cards and a page."""
-    _check_installed()
     from meterveil.bench.attack_page import CURVE_FILES, FILES
-    from meterveil.bench.strength import DEFAULT_ATTACKERS
     from meterveil.cli.tables import show_file
     from meterveil.data import outputs
     from meterveil.plots import check_picture
@@ -64,17 +64,23 @@ def attack(
     if pictures:
         check_picture(pictures / "day.png")
     outputs.folder(out, CURVE_FILES if adaptive else FILES)
+    if not adaptive:
+        _refuse({"--copies": copies, "--epochs": epochs}, "is for --adaptive alone; add it or leave this out")
     if recorded:
+        given = {"--attackers": attackers, "--cross": cross, "--held-out": held_out, "--adaptive": adaptive}
+        _refuse(given, "does not apply to --recorded: all that is recorded is drawn; leave it out")
         show_file("page", _draw_recorded(protocol, results, out))
         return
-    names = _names(attackers) or DEFAULT_ATTACKERS
-    folder = _data_folder(data)
+    _check_installed()
+    names = _names(attackers, in_epochs=bool(epochs))
+    folder = data_folder(data)
     if cross:
-        given = {"--training-days": training_days != 10, "--held-out": held_out, "--adaptive": bool(adaptive)}
-        _refuse_with_cross(given)
-        trials = _crossings(protocol, seed)
+        given = {"--training-days": training_days != 10, "--held-out": held_out, "--adaptive": adaptive}
+        why = "does not apply to --cross: a crossing has its own days; leave it out"
+        _refuse(given | {"--reserve-days": reserve_days}, why)
+        trials = crossing_trials(protocol, seed)
     else:
-        trials = [_own_house(folder, protocol, training_days, held_out, reserve_days, seed)]
+        trials = [own_house_trial(folder, protocol, training_days, held_out, reserve_days, seed)]
     if adaptive:
         steps, asked = points(copies, epochs)
         curve = curve_of(trials[0], adaptive)
@@ -108,7 +114,7 @@ def _attack(trials: Sequence[Trial], names: Sequence[str], places: _Places, work
     attacks = []
     for trial in trials:
         with _progress(len(names)) as on_done:
-            readings = read(trial, _houses(places.data, trial), names, workers, on_done)
+            readings = read(trial, load_houses(places.data, trial), names, workers, on_done)
         measured = cards_of(readings)
         _show(trial, measured)
         cards.write(places.results, measured)
@@ -143,10 +149,12 @@ def _adapt(
     curve: Curve, asked: Sequence[Point], steps: str, names: Sequence[str], places: _Places, workers: int
 ) -> Path:
     from meterveil.bench import cards
+    from meterveil.bench.curves import FLOOR
 
     found = []
-    houses = _houses(places.data, curve.trial)
-    with _progress((len(asked) + 1) * len(names)) as on_done:
+    houses = load_houses(places.data, curve.trial)
+    fits = len({*names, FLOOR}) + len(asked) * len(names)
+    with _progress(fits) as on_done:
         for made in measured_points(curve, asked, houses, names, workers, on_done):
             cards.write(places.results, made)
             found += made
@@ -154,66 +162,30 @@ def _adapt(
     return write_page(found, steps, places.out, places.pictures)
 
 
-def _names(text: str) -> tuple[str, ...]:
-    from meterveil.attackers.registry import attacker
+def _names(text: str, in_epochs: bool) -> tuple[str, ...]:
+    """Read which attackers are asked for: unless some are named, all that can be trained as asked."""
+    from meterveil.attackers.registry import ATTACKERS, check_known
+    from meterveil.bench.adaptive_curve import check_epochs, networks
 
-    names = tuple(name.strip() for name in text.split(",") if name.strip())
+    names = tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
     for name in names:
-        attacker(name)
-    return names
+        check_known(name)
+    if not in_epochs:
+        return names or tuple(ATTACKERS)
+    check_epochs(names)
+    return names or networks(ATTACKERS)
 
 
-def _data_folder(data: Path | None) -> Path:
-    named = os.environ.get("METERVEIL_DATA") if data is None else data
-    if not named or not Path(named).is_dir():
-        raise InputError(f"{str(named or '')!r} is no folder of data sets; pass --data or set METERVEIL_DATA")
-    return Path(named)
-
-
-def _refuse_with_cross(given: dict[str, bool]) -> None:
-    for option, is_given in given.items():
-        if is_given:
-            raise InputError(f"{option} does not apply to --cross: a crossing has its own days; leave it out")
-
-
-def _crossings(name: str, seed: int) -> list[Trial]:
-    from meterveil.bench.crossing import crossings
-
-    return [crossing.trial(seed) for crossing in crossings(name)]
-
-
-def _own_house(
-    folder: Path, name: str, training_days: int, held_out: bool, reserve_days: int, seed: int
-) -> Trial:
-    from meterveil.bench.strength import longer_training, own_house
-    from meterveil.data.load import load
-    from meterveil.data.protocols import protocol
-
-    chosen = protocol(name)
-    household = load(folder / chosen.dataset, chosen.house)
-    training = longer_training(chosen, household, training_days)
-    if reserve_days and not held_out:
-        raise InputError("--reserve-days is for --held-out alone; add it or leave this out")
-    kept = tuple(target for target in chosen.many_day_targets if target in household.appliances_w)
-    if not held_out:
-        day = chosen.test[0]
-        present = chosen.present_targets(household, day)
-        return own_house(chosen, training, (day,), present, seed, also_learned=kept)
-    taken = longer_training(chosen, household, max(training_days, reserve_days))
-    test = tuple(day for day in chosen.held_out(household, min_days=1) if day not in taken)
-    return own_house(chosen, training, test, kept, seed)
-
-
-def _houses(folder: Path, trial: Trial) -> Houses:
-    from meterveil.data.load import load
-
-    keys = dict.fromkeys(part.key for part in (*trial.training, trial.test))
-    return {key: load(folder / key[0], key[1]) for key in keys}
+def _refuse(given: Mapping[str, object], why: str) -> None:
+    """Refuse options that would be ignored; one is given where its value says something."""
+    for option, value in given.items():
+        if value:
+            raise InputError(f"{option} {why}")
 
 
 @contextmanager
 def _progress(fits: int) -> Iterator[Callable[[Job], None]]:
-    """Show how many fits are done; those that the cache holds are not counted."""
+    """Show the fits that are made, of at most so many: those that the cache holds never come."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())

@@ -1,0 +1,60 @@
+"""The part of `meterveil attack` that finds the houses and chooses the days."""
+
+# ruff: noqa: PLC0415  heavy imports wait for the verb
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from meterveil.errors import InputError
+
+if TYPE_CHECKING:
+    from meterveil.bench.strength import Houses, Trial
+
+
+def data_folder(data: Path | None) -> Path:
+    """Find the folder of data sets, named or in the environment."""
+    named = os.environ.get("METERVEIL_DATA") if data is None else data
+    if not named or not Path(named).is_dir():
+        raise InputError(f"{str(named or '')!r} is no folder of data sets; pass --data or set METERVEIL_DATA")
+    return Path(named)
+
+
+def crossing_trials(name: str, seed: int) -> list[Trial]:
+    """Learn from other houses than the one that is read."""
+    from meterveil.bench.crossing import crossings
+
+    return [crossing.trial(seed) for crossing in crossings(name)]
+
+
+def own_house_trial(
+    folder: Path, name: str, training_days: int, held_out: bool, reserve_days: int, seed: int
+) -> Trial:
+    """Learn a house from some of its days and read others."""
+    from meterveil.bench.strength import longer_training, own_house
+    from meterveil.data.load import load
+    from meterveil.data.protocols import protocol
+
+    chosen = protocol(name)
+    household = load(folder / chosen.dataset, chosen.house)
+    training = longer_training(chosen, household, training_days)
+    if reserve_days and not held_out:
+        raise InputError("--reserve-days is for --held-out alone; add it or leave this out")
+    kept = tuple(target for target in chosen.many_day_targets if target in household.appliances_w)
+    if not held_out:
+        day = chosen.test[0]
+        present = chosen.present_targets(household, day)
+        return own_house(chosen, training, (day,), present, seed, also_learned=kept)
+    taken = longer_training(chosen, household, max(training_days, reserve_days))
+    test = tuple(day for day in chosen.held_out(household, min_days=1) if day not in taken)
+    return own_house(chosen, training, test, kept, seed)
+
+
+def load_houses(folder: Path, trial: Trial) -> Houses:
+    """Load every house that teaches or is read."""
+    from meterveil.data.load import load
+
+    keys = dict.fromkeys(part.key for part in (*trial.training, trial.test))
+    return {key: load(folder / key[0], key[1]) for key in keys}
