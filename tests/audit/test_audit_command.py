@@ -111,11 +111,13 @@ def test_bad_input_is_one_line_and_writes_nothing(meterveil, tmp_path, words, me
     assert not list(tmp_path.rglob("audit.*"))
 
 
-def test_a_household_with_sub_meters_is_scored_within_a_minute(meterveil, tmp_path):
+def test_a_household_with_sub_meters_is_scored_within_a_minute(meterveil, tmp_path, monkeypatch):
+    monkeypatch.setenv("FORCE_COLOR", "1")  # shows the bar, too
     begun = time.monotonic()
     result = meterveil("audit", "synthetic", "--to", "2024-04-20")
     assert time.monotonic() - begun < 60
     assert result.exit_code == 0, result.output
+    assert "1/1" in result.stderr  # attackers, whatever the number of appliances
     assert "fhmm, learned here" in result.output
     scores = json.loads((tmp_path / "out/audit/audit.json").read_text())["scores"]
     assert {score["attacker"] for score in scores} == {"fhmm", "shipped"}

@@ -1,8 +1,8 @@
 """What an attacker learns from this home's own sub-meters: the first days teach, the last are read.
 
-FHMM, the strongest of the classical attackers, learns within half a minute. Seq2Point, the cheapest of the
-networks that score well, takes many and is asked for by name. A fit is kept, so a second audit of the same
-days takes seconds.
+FHMM, the strongest of the classical attackers, learns in under a minute. Seq2Point, the cheapest of the
+networks that score well, takes a few minutes of processor time and is asked for by name. A fit is kept,
+so a second audit of the same days takes seconds.
 """
 
 from __future__ import annotations

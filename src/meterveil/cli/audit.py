@@ -37,7 +37,7 @@ def audit(
         bool, typer.Option(help="Where sub-meters are known, also learn from them and score.")
     ] = True,
     thorough: Annotated[
-        bool, typer.Option(help="Also let a network learn from the sub-meters; takes many minutes.")
+        bool, typer.Option(help="Also let a network learn from the sub-meters; takes a few minutes.")
     ] = False,
     seed: Annotated[int, typer.Option(min=0, help="Seed of all chance.")] = 0,
     out: opt.Out = Path("out/audit"),
@@ -78,31 +78,28 @@ def _train(household: Household, model: Model, seed: int, thorough: bool) -> Tra
     from meterveil.audit.trained import QUICK, THOROUGH, can_train, metered, train_and_score
     from meterveil.cli.tables import show_notes
 
-    targets = metered(household).appliances_w
-    if not targets:
+    if not metered(household).appliances_w:
         return None
     names = THOROUGH if thorough else QUICK
     if not can_train(names):
         show_notes([f"learning from the sub-meters needs more; get it with {how_to_install('train')}"])
         return None
-    with _progress(len(names) * len(targets)) as on_done:
+    with _progress(len(names)) as on_done:
         return train_and_score(household, model, seed, names, on_done=on_done)
 
 
 @contextmanager
-def _progress(fits: int) -> Iterator[Callable[[Job], None]]:
-    """Show what is done and, from the second fit on, how long the rest will take."""
+def _progress(attackers: int) -> Iterator[Callable[[Job], None]]:
+    """Show how many attackers have learned and for how long; each learns all appliances at once."""
     from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), TextColumn("left:"))
-    console = Console(stderr=True)
-    with Progress(*columns, TimeRemainingColumn(), console=console, transient=True) as bar:
-        task = bar.add_task("learning from the sub-meters (--no-train leaves it out)", total=fits)
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("learning from the sub-meters (--no-train leaves it out)", total=attackers)
 
         def on_done(job: Job) -> None:
-            words = f"learned {', '.join(job.targets)} ({job.name})"
-            bar.update(task, advance=len(job.targets), description=words)
+            bar.update(task, advance=1, description=f"{job.name} has learned")
 
         yield on_done
 
