@@ -1,22 +1,16 @@
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
-import pandas as pd
 import pytest
 import torch
 from homes import home
-from scores import scores
-from torch import nn
+from small import small
 
 from meterveil.attackers import bert4nilm, dae, electricity, nilmformer, seq2point
-from meterveil.attackers.baselines import AlwaysOff, Mean
 from meterveil.attackers.examples import Examples, clock_of, scaling_of, series_of
 from meterveil.attackers.neural import Neural, _fitting
-from meterveil.attackers.protocol import AGGREGATE, Meter, meter_of
+from meterveil.attackers.protocol import AGGREGATE, Meter
 from meterveil.attackers.supervised import Recipe, _epoch, power_and_state_loss, train, validation_loss
-from meterveil.attackers.transformer import WindowTransformer
-from meterveil.data.household import Household
 from meterveil.data.splits import learning_and_choosing_days
 from meterveil.errors import InputError
 
@@ -28,38 +22,6 @@ PUBLISHED = {
     "nilmformer": nilmformer.nilmformer(),
 }
 EVERY = pytest.mark.parametrize("name", PUBLISHED)
-
-
-def small(name, **changes):
-    """The same recipe with fewer windows, for the transformers also shorter and narrower."""
-    builds = {
-        "bert4nilm": lambda targets: nn.Sequential(
-            WindowTransformer(32, 32, 2 * targets), nn.Unflatten(1, (2, targets))
-        ),
-        "electricity": partial(electricity.Network, window=32, width=32),
-    }
-    recipe = PUBLISHED[name].recipe
-    if name in builds:
-        recipe = replace(recipe, build=builds[name], window=32, output=32)
-    if name == "nilmformer":
-        recipe = replace(recipe, window=32, output=32)
-    return replace(PUBLISHED[name], recipe=replace(recipe, **changes))
-
-
-def quickly(name):
-    return small(name, epochs=1, windows=8)
-
-
-def square_waves(days=4, seed=0):
-    """A microwave that runs 10 minutes in every 100 or so, in a house that is otherwise only noise."""
-    rng = np.random.default_rng(seed)
-    minutes = pd.date_range("2024-01-01", periods=days * 1440, freq="min", tz="Europe/London")
-    microwave_w = np.zeros(len(minutes))
-    for start in np.arange(0, len(minutes), 100) + rng.integers(0, 80, days * 1440 // 100 + 1):
-        microwave_w[start : start + 10] = 1000.0
-    return Household(
-        "waves", minutes, microwave_w + rng.uniform(100, 200, len(minutes)), {"microwave": microwave_w}
-    )
 
 
 def examples(household, recipe, targets=("kettle",)):
@@ -104,69 +66,6 @@ def test_every_part_of_a_window_can_change_what_is_said_of_its_middle(name):
     other[0, 0, recipe.window // 2 + 20] += 3.0
     middle = recipe.output // 2
     assert not torch.equal(network(seen)[..., middle], network(other)[..., middle])
-
-
-@EVERY
-def test_the_same_seed_gives_the_same_weights_to_the_last_bit(name):
-    first, second, third = (
-        quickly(name).fit([home(days=3)], ["kettle"], np.random.default_rng(seed)).arrays()
-        for seed in (1, 1, 2)
-    )
-    assert all(np.array_equal(first[label], second[label]) for label in first)
-    assert any(not np.array_equal(first[label], third[label]) for label in first)
-
-
-@EVERY
-def test_what_is_stored_and_restored_predicts_the_same(name):
-    fitted = quickly(name).fit([home(days=3)], ["kettle", AGGREGATE], np.random.default_rng(0))
-    again = quickly(name).restored(["kettle", AGGREGATE], fitted.arrays())
-    meter = meter_of(home(days=1, seed=5))
-    before, after = fitted.predict(meter), again.predict(meter)
-    assert set(before.watts) == {"kettle", AGGREGATE}
-    assert set(before.on) == {"kettle"}
-    for target in before.watts:
-        assert np.array_equal(before.watts[target], after.watts[target])
-    assert np.array_equal(before.on["kettle"], after.on["kettle"])
-
-
-@EVERY
-def test_a_batch_of_days_is_read_like_each_day_alone(name):
-    fitted = quickly(name).fit([home(days=3)], ["kettle"], np.random.default_rng(0))
-    singles = [meter_of(home(days=1, seed=seed)) for seed in (3, 4)]
-    together = fitted.predict(Meter(*(np.concatenate(part) for part in zip(*singles, strict=True))))
-    for number, meter in enumerate(singles):
-        alone = fitted.predict(meter)
-        np.testing.assert_allclose(together.watts["kettle"][number], alone.watts["kettle"][0], atol=0.01)
-        np.testing.assert_allclose(together.on["kettle"][number], alone.on["kettle"][0], atol=1e-4)
-
-
-@EVERY
-def test_a_meter_shorter_than_a_window_or_with_gaps_is_read_throughout(name):
-    fitted = quickly(name).fit([home(days=3)], ["kettle"], np.random.default_rng(0))
-    day = meter_of(home(days=1))
-    gappy = day.reading_w.copy()
-    gappy[0, 300:400] = np.nan
-    for meter in (Meter(*(part[:, :7] for part in day)), day._replace(reading_w=gappy)):
-        said = fitted.predict(meter)
-        assert said.watts["kettle"].shape == meter.reading_w.shape
-        assert (said.watts["kettle"] >= 0).all()
-        assert ((said.on["kettle"] >= 0) & (said.on["kettle"] <= 1)).all()
-
-
-@EVERY
-def test_an_attacker_that_learned_square_waves_beats_those_that_never_look(name):
-    faster = {"windows": 270, "batch": 16, "learning_rate": 2e-3} if name != "seq2point" else {"windows": 33}
-    epochs = {"seq2point": 6, "nilmformer": 6}.get(name, 12)
-    attacker = small(name, epochs=epochs, averaging=0.9, **faster)
-    targets, teachers, days = ["microwave"], [square_waves()], [square_waves(days=1, seed=9)]
-    rmse_w, f1 = scores(
-        attacker := attacker.fit(teachers, targets, np.random.default_rng(0)), days, "microwave"
-    )
-    for other in (Mean(), AlwaysOff()):
-        blind_w, blind_f1 = scores(other.fit(teachers, targets, np.random.default_rng(0)), days, "microwave")
-        assert rmse_w < 0.5 * blind_w
-        assert f1 > blind_f1 + 0.5
-    assert scores(attacker, days, "microwave", head=True)[1] > 0.8
 
 
 def drifting(learning_rate, epochs, patience=99):

@@ -1,0 +1,6 @@
+"""The contracts play with the small homes and networks of the attackers' own tests."""
+
+import sys
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).parents[1] / "attackers"))
