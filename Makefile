@@ -32,6 +32,8 @@ bench: $(VENV)/.dev            ## measure speed, as ratios within one run; write
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/citylearn.py
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/classical.py
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/neural.py
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/training.py
+	$(BIN)/python benchmarks/bundle.py
 	$(BIN)/python benchmarks/speed_table.py
 
 pictures: $(VENV)/.dev         ## draw the README's picture anew (needs Chromium)
