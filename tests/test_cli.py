@@ -274,7 +274,7 @@ REFUSED = {
     "cannot read none.json: No such file": ["simulate", "--battery", "none.json"],
     "broken.json: a signature library must be JSON": ["simulate", "--library", "broken.json"],
     "there is no tariff 'cheap'; allowed is paper": ["simulate", "--tariff", "cheap"],
-    "broken.json is a file; give --out a folder": ["simulate", "--out", "broken.json"],
+    "broken.json is a file; give a folder": ["simulate", "--out", "broken.json"],
     "cannot write broken.json/out: Not a directory": ["demo", "--out", "broken.json/out"],
     "taken holds day.html that meterveil did not write": ["simulate", "--out", "taken"],
     "it records 2024-04-15 to 2024-04-28": ["data", "show", "synthetic", "--day", "2020-01-01"],

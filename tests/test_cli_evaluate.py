@@ -77,3 +77,12 @@ def test_a_battery_that_can_do_nothing_is_refused(tmp_path):
     result = run("flat", "--attackers", "co", "--battery", path, "--out", tmp_path / "o")
     assert result.exit_code == 2
     assert "this battery can do nothing: its power is 0 W" in said(result)
+
+
+def test_results_that_cannot_be_written_are_refused_before_anything_is_fitted(tmp_path):
+    occupied = tmp_path / "results"
+    occupied.write_text("mine")
+    for words in (["evaluate", "none", "flat"], ["attack", "redd"]):
+        result = CliRunner().invoke(app, [*words, "--results", str(occupied), "--out", str(tmp_path / "out")])
+        assert result.exit_code == 2, result.output
+        assert "is a file; give a folder" in " ".join(result.output.split())

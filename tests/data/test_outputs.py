@@ -128,7 +128,7 @@ def test_a_folder_in_the_place_of_a_file_is_not_ours(tmp_path):
 
 def test_an_output_folder_that_is_a_file_or_lies_in_one_is_refused(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(InputError, match="is a file; give --out a folder"):
+    with pytest.raises(InputError, match="is a file; give a folder"):
         outputs.folder(tmp_path / "file", [])
     with pytest.raises(InputError, match=r"cannot write .*: Not a directory"):
         outputs.folder(tmp_path / "file" / "out", [])

@@ -72,6 +72,7 @@ def attack(
         show_file("page", _draw_recorded(protocol, results, out))
         return
     _check_installed()
+    outputs.folder(results, ())
     names = _names(attackers, in_epochs=bool(epochs))
     folder = data_folder(data)
     if cross:

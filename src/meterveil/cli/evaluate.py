@@ -80,6 +80,7 @@ def evaluate(
 
     Battery, tariff and signatures are those of the runs where they are not given.
     """
+    _check_installed({})
     named = _attackers(threat, attackers)
     _check_installed(named)
     from meterveil.bench.evaluation import Spec
@@ -92,6 +93,7 @@ def evaluate(
     if pictures:
         check_picture(pictures / "day.png")
     outputs.folder(out, FILES)
+    outputs.folder(results, ())
     found = contenders(defences)
     if against and against not in [one.name for one in found]:
         raise InputError(f"--against {against} is not among the defences; name one of them")

@@ -4,12 +4,14 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from meterveil.cli import options as opt
+from meterveil.errors import InputError, how_to_install
 
 
 def export(
@@ -18,6 +20,9 @@ def export(
     out: opt.Out = Path("out/bundle"),
 ) -> None:
     """Write a bundle: policy.onnx, library, battery and tariff, a card, and the hashes of all of them."""
+    missing = [name for name in ("onnx", "safetensors") if find_spec(name) is None]
+    if missing:
+        raise InputError(f"exporting needs {', '.join(missing)}; get it with {how_to_install('train')}")
     from meterveil.cli.tables import show_file
     from meterveil.defenders.bundle_export import export as write_bundle
 

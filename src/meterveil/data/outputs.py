@@ -41,7 +41,7 @@ def folder(path: Path, files: Iterable[str]) -> Path:
     """
     with writing(path):
         if path.exists() and not path.is_dir():
-            raise InputError(f"{path} is a file; give --out a folder")
+            raise InputError(f"{path} is a file; give a folder")
         foreign = [name for name in files if (path / name).exists() and not _is_ours(path / name)]
         if foreign:
             raise InputError(
