@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 from homes import home
-from small import small
+from small_networks import small
 
 from meterveil.attackers import bert4nilm, dae, electricity, nilmformer, seq2point
 from meterveil.attackers.examples import Examples, clock_of, scaling_of, series_of

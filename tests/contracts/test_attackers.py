@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from homes import home
 from scores import scores
-from small import quickly, small
+from small_networks import quickly, small
 
 from meterveil.attackers.protocol import AGGREGATE, Meter, meter_of
 from meterveil.attackers.registry import ATTACKERS, FLOORS
