@@ -59,8 +59,8 @@ def exported(folder: Path) -> Path:
     from meterveil.data import synthetic  # noqa: PLC0415
     from meterveil.data.run import Setup  # noqa: PLC0415
     from meterveil.defenders.bundle_export import export  # noqa: PLC0415
-    from meterveil.defenders.manager_run import Options, learn  # noqa: PLC0415
-    from meterveil.defenders.presets import preset  # noqa: PLC0415
+    from meterveil.defenders.manager.presets import preset  # noqa: PLC0415
+    from meterveil.defenders.manager.run import Options, learn  # noqa: PLC0415
 
     home = synthetic.household(np.random.default_rng(0), days=2)
     settings = Options(replace(preset("fast"), budget_days=10), "identity")

@@ -27,10 +27,10 @@ from meterveil.data.load import load
 from meterveil.data.protocols import PROTOCOLS
 from meterveil.data.scenario import days
 from meterveil.defenders import defender
-from meterveil.defenders.ddql_mi import MiSignal
-from meterveil.defenders.ddqn import own_randomness
-from meterveil.defenders.ddqn_settings import preset
-from meterveil.defenders.ddqn_training import Lesson, train
+from meterveil.defenders.ddql.learner import own_randomness
+from meterveil.defenders.ddql.mi import MiSignal
+from meterveil.defenders.ddql.settings import preset
+from meterveil.defenders.ddql.training import Lesson, train
 
 TITLES = {"redd": "REDD house 2", "ukdale": "UK-DALE house 1"}
 UNTRAINED = ("none", "flat")

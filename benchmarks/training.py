@@ -37,10 +37,10 @@ from meterveil.data import synthetic
 from meterveil.data.load import load
 from meterveil.data.protocols import PROTOCOLS
 from meterveil.data.windows import Scaler
-from meterveil.defenders import probes, reward
-from meterveil.defenders.manager import Lesson, Trained, train
-from meterveil.defenders.presets import preset
-from meterveil.defenders.probes import Float32Array
+from meterveil.defenders.manager import probes, reward
+from meterveil.defenders.manager.presets import preset
+from meterveil.defenders.manager.probes import Float32Array
+from meterveil.defenders.manager.training import Lesson, Trained, train
 
 PLAIN_DECISIONS = 4096
 """One horizon of the paper's: the obvious implementation collects and learns once."""

@@ -6,7 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 from meterveil.cli import app
-from meterveil.defenders.ddqn_run import load_ddql
+from meterveil.defenders.ddql.run import load_ddql
 
 QUICK = ("--method", "ddql_flat", "--days", "2", "--budget-days", "3")
 

@@ -11,8 +11,8 @@ from meterveil.core.battery import Battery
 from meterveil.core.tariff import PAPER_TARIFF
 from meterveil.data import settings
 from meterveil.defenders.bundle import tariff_document
-from meterveil.defenders.manager_run import FORMAT, LIBRARY, POLICY, RUN
-from meterveil.defenders.policy import Mlp
+from meterveil.defenders.manager.policy import Mlp
+from meterveil.defenders.manager.run import FORMAT, LIBRARY, POLICY, RUN
 
 
 def write_run(folder, household, days, seed=0, library=None, **changes):

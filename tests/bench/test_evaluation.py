@@ -10,13 +10,13 @@ from meterveil.attackers.protocol import AGGREGATE
 from meterveil.attackers.threat import Defence
 from meterveil.bench import strength
 from meterveil.bench.adaptive_curve import Curve, masked_test_days
-from meterveil.bench.evaluation import Spec, evaluate, measure_bare
-from meterveil.bench.evaluation_cards import cards_of
-from meterveil.bench.evaluation_compare import find, gap_cards, gap_rows, gaps
-from meterveil.bench.evaluation_days import check_days, synthetic_trial, trial_of
-from meterveil.bench.evaluation_defences import common_setup, contender, contenders
-from meterveil.bench.evaluation_page import case_rows, defence_rows, write_evaluation
-from meterveil.bench.evaluation_scores import BEST_F1, headline, significant, strongest
+from meterveil.bench.evaluation.cards import cards_of
+from meterveil.bench.evaluation.compare import find, gap_cards, gap_rows, gaps
+from meterveil.bench.evaluation.days import check_days, synthetic_trial, trial_of
+from meterveil.bench.evaluation.defences import common_setup, contender, contenders
+from meterveil.bench.evaluation.measure import Spec, evaluate, measure_bare
+from meterveil.bench.evaluation.page import case_rows, defence_rows, write_evaluation
+from meterveil.bench.evaluation.scores import BEST_F1, headline, significant, strongest
 from meterveil.bench.strength import HouseDays, papers_raw
 from meterveil.core.arrays import KWH_PER_W_MINUTE
 from meterveil.core.battery import Battery

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from meterveil.bench.evaluation_compare import welch_p
-from meterveil.bench.evaluation_scores import (
+from meterveil.bench.evaluation.compare import welch_p
+from meterveil.bench.evaluation.scores import (
     BEST_F1,
     Case,
     cases_of,

@@ -21,11 +21,11 @@ from meterveil.data import scenario as rows
 from meterveil.data import synthetic
 from meterveil.data.protocols import REDD_HOUSE2
 from meterveil.data.windows import Scaler
-from meterveil.defenders.manager import Trained, Update
-from meterveil.defenders.manager_play import Played, play
-from meterveil.defenders.policy import ManagerPolicy, Mlp
-from meterveil.defenders.probes import Probe
-from meterveil.defenders.reward import ProbeReward
+from meterveil.defenders.manager.play import Played, play
+from meterveil.defenders.manager.policy import ManagerPolicy, Mlp
+from meterveil.defenders.manager.probes import Probe
+from meterveil.defenders.manager.reward import ProbeReward
+from meterveil.defenders.manager.training import Trained, Update
 from meterveil.plots.training import Habit, curve_figure, length_figure, probe_figure
 
 

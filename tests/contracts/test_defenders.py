@@ -12,8 +12,8 @@ from meterveil.core.decoys import Library
 from meterveil.core.rollout import View, rollout
 from meterveil.core.scenario import Scenario
 from meterveil.defenders import DEFENDERS, defender
-from meterveil.defenders.ddqn_settings import preset
-from meterveil.defenders.ddqn_training import Lesson, train
+from meterveil.defenders.ddql.settings import preset
+from meterveil.defenders.ddql.training import Lesson, train
 from meterveil.errors import InputError
 
 HOUSES, EVENING, MINUTES = 8, 6 * 60, 14 * 60

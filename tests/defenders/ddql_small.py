@@ -9,8 +9,8 @@ from meterveil.core.rollout import rollout
 from meterveil.core.scenario import Scenario
 from meterveil.core.tariff import PAPER_TARIFF
 from meterveil.data.synthetic import decoy_library
-from meterveil.defenders.ddqn_settings import preset
-from meterveil.defenders.ddqn_training import Lesson
+from meterveil.defenders.ddql.settings import preset
+from meterveil.defenders.ddql.training import Lesson
 
 TINY = replace(
     preset("fast"),

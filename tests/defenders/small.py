@@ -10,9 +10,9 @@ from meterveil.core.env import EnvParams
 from meterveil.core.scenario import Scenario, stack
 from meterveil.core.tariff import PAPER_TARIFF
 from meterveil.data.windows import Scaler
-from meterveil.defenders.manager import Lesson
-from meterveil.defenders.presets import preset
-from meterveil.defenders.probes import Probe
+from meterveil.defenders.manager.presets import preset
+from meterveil.defenders.manager.probes import Probe
+from meterveil.defenders.manager.training import Lesson
 
 LIBRARY = Library.of(
     [("kettle", [1500.0, 2500.0, 2000.0]), ("oven", [1800.0] * 12), ("toaster", [900.0, 900.0])], "test"

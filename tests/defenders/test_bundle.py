@@ -17,7 +17,7 @@ from meterveil.data import synthetic
 from meterveil.data.run import Setup
 from meterveil.defenders import bundle
 from meterveil.defenders.bundle_export import export
-from meterveil.defenders.manager_run import Options, learn, load_run
+from meterveil.defenders.manager.run import Options, learn, load_run
 from meterveil.errors import InputError
 
 

@@ -13,7 +13,7 @@ import pytest
 from safetensors.numpy import load_file
 from small import TINY, lesson
 
-from meterveil.defenders.manager import CHECKPOINT, train
+from meterveil.defenders.manager.training import CHECKPOINT, train
 from meterveil.errors import InputError
 
 

@@ -16,11 +16,11 @@ from meterveil.data.household import Household
 from meterveil.data.run import Setup
 from meterveil.data.synthetic import decoy_library
 from meterveil.defenders import defender
-from meterveil.defenders.ddql_flat import FlatSignal
-from meterveil.defenders.ddql_mi import CLASSES, MOST_NATS, MiSignal, classes
-from meterveil.defenders.ddqn import own_randomness
-from meterveil.defenders.ddqn_run import POLICY, RUN, Options, learn, load_ddql
-from meterveil.defenders.ddqn_training import train
+from meterveil.defenders.ddql.flat import FlatSignal
+from meterveil.defenders.ddql.learner import own_randomness
+from meterveil.defenders.ddql.mi import CLASSES, MOST_NATS, MiSignal, classes
+from meterveil.defenders.ddql.run import POLICY, RUN, Options, learn, load_ddql
+from meterveil.defenders.ddql.training import train
 from meterveil.errors import InputError
 
 
@@ -149,7 +149,7 @@ def test_a_trained_policy_acts_without_torch(run):
     code = f"""
 import sys
 from pathlib import Path
-from meterveil.defenders.ddqn_run import load_ddql
+from meterveil.defenders.ddql.run import load_ddql
 load_ddql(Path({str(run[1])!r}))
 assert "torch" not in sys.modules and "stable_baselines3" not in sys.modules
 """

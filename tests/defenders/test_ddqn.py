@@ -9,13 +9,13 @@ from ddql_small import TINY, lesson, two_levels
 
 from meterveil.core.battery import Battery
 from meterveil.core.env import OBSERVATION
-from meterveil.defenders import ddqn_training
-from meterveil.defenders.ddq_policy import QPolicy
-from meterveil.defenders.ddqn import Learner, Minutes, Replay, Scale, double_q_target, own_randomness
-from meterveil.defenders.ddqn_checkpoint import CHECKPOINT
-from meterveil.defenders.ddqn_play import explore_chance
-from meterveil.defenders.ddqn_settings import Settings, powers_w, preset
-from meterveil.defenders.ddqn_training import train
+from meterveil.defenders.ddql import training
+from meterveil.defenders.ddql.checkpoint import CHECKPOINT
+from meterveil.defenders.ddql.learner import Learner, Minutes, Replay, Scale, double_q_target, own_randomness
+from meterveil.defenders.ddql.play import explore_chance
+from meterveil.defenders.ddql.policy import QPolicy
+from meterveil.defenders.ddql.settings import Settings, powers_w, preset
+from meterveil.defenders.ddql.training import train
 from meterveil.errors import InputError
 
 METHODS = ["ddql_flat", "ddql_mi"]
@@ -205,7 +205,7 @@ def test_minutes_without_a_reading_teach_nothing():
             original(self, new)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ddqn_training, "Replay", Counting)
+        patch.setattr(training, "Replay", Counting)
         trained = train(asked)
     assert sum(added) == 70 * TINY.slots
     assert np.isfinite(trained.curve[-1].loss)

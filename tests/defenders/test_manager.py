@@ -11,12 +11,12 @@ from meterveil.core.battery import Battery
 from meterveil.core.decoys import Library
 from meterveil.core.env import EnvParams
 from meterveil.core.rollout import rollout
-from meterveil.defenders.manager import actor, build, train
-from meterveil.defenders.manager_env import TrainingHouseholds
-from meterveil.defenders.manager_parts import MinuteDiscount
-from meterveil.defenders.policy import ManagerPolicy, Mlp
-from meterveil.defenders.presets import PRESETS, Preset, from_json, preset
-from meterveil.defenders.reward import ProbeReward
+from meterveil.defenders.manager.env import TrainingHouseholds
+from meterveil.defenders.manager.parts import MinuteDiscount
+from meterveil.defenders.manager.policy import ManagerPolicy, Mlp
+from meterveil.defenders.manager.presets import PRESETS, Preset, from_json, preset
+from meterveil.defenders.manager.reward import ProbeReward
+from meterveil.defenders.manager.training import actor, build, train
 from meterveil.errors import InputError
 
 

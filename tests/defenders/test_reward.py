@@ -11,8 +11,8 @@ from meterveil.core import env
 from meterveil.core.battery import Battery
 from meterveil.core.env import EnvParams
 from meterveil.data.windows import Scaler
-from meterveil.defenders import probes
-from meterveil.defenders.reward import LOSSES, ProbeReward
+from meterveil.defenders.manager import probes
+from meterveil.defenders.manager.reward import LOSSES, ProbeReward
 from meterveil.errors import InputError
 
 PARAMS = EnvParams(Battery(), LIBRARY)

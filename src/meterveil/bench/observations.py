@@ -29,13 +29,13 @@ from meterveil.data.household import Household
 from meterveil.data.load import load
 from meterveil.data.protocols import Protocol, protocol
 from meterveil.data.settings import library as read_library
-from meterveil.defenders import probes
-from meterveil.defenders.manager import Lesson, Trained, train
-from meterveil.defenders.manager_play import Played, play
-from meterveil.defenders.policy import ManagerPolicy, Mlp
-from meterveil.defenders.presets import Preset, preset
-from meterveil.defenders.probe_training import train_probe
-from meterveil.defenders.reward import ProbeReward
+from meterveil.defenders.manager import probes
+from meterveil.defenders.manager.play import Played, play
+from meterveil.defenders.manager.policy import ManagerPolicy, Mlp
+from meterveil.defenders.manager.presets import Preset, preset
+from meterveil.defenders.manager.probe_training import train_probe
+from meterveil.defenders.manager.reward import ProbeReward
+from meterveil.defenders.manager.training import Lesson, Trained, train
 from meterveil.errors import InputError
 from meterveil.plots.look import save
 from meterveil.plots.training import Habit, ProbeErrors, curve_figure, length_figure, probe_figure

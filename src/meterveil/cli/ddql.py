@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from datetime import date
 
     from meterveil.data.household import Household
-    from meterveil.defenders.ddqn_run import LoadedDdql, Options
-    from meterveil.defenders.ddqn_training import Epoch
+    from meterveil.defenders.ddql.run import LoadedDdql, Options
+    from meterveil.defenders.ddql.training import Epoch
 
 PPO = "ppo"
 METHODS = (PPO, "ddql_flat", "ddql_mi")
@@ -31,7 +31,7 @@ Asked = Mapping[str, Any]
 
 def is_asked(method: str, resumed: Path | None) -> bool:
     """Tell whether a DDQL defence is to be trained, by its name or by the run that goes on."""
-    from meterveil.defenders.ddqn_run import is_ddql
+    from meterveil.defenders.ddql.run import is_ddql
 
     if method not in METHODS:
         raise InputError(f"there is no method {method!r}; known are {', '.join(METHODS)}")
@@ -45,7 +45,7 @@ def train(
     from meterveil.bench.cards import current_commit
     from meterveil.data import settings
     from meterveil.data.run import Setup
-    from meterveil.defenders.ddqn_run import learn
+    from meterveil.defenders.ddql.run import learn
 
     asked = _resumed(out) if resume else _fresh(asked, out)
     options = _options(asked)
@@ -60,8 +60,8 @@ def train(
 
 
 def _options(asked: Asked) -> Options:
-    from meterveil.defenders.ddqn_run import Options
-    from meterveil.defenders.ddqn_settings import preset
+    from meterveil.defenders.ddql.run import Options
+    from meterveil.defenders.ddql.settings import preset
 
     chosen, days = preset(asked["preset"]), asked["budget_days"]
     if days is not None:
@@ -74,7 +74,7 @@ def _options(asked: Asked) -> Options:
 
 
 def _resumed(out: Path) -> Asked:
-    from meterveil.defenders.ddqn_run import read_document
+    from meterveil.defenders.ddql.run import read_document
 
     document = read_document(out)
     if document["status"] == "finished":
@@ -88,8 +88,8 @@ def _fresh(asked: Asked, out: Path) -> Asked:
     import json
 
     from meterveil.data import outputs
-    from meterveil.defenders.ddqn_checkpoint import CHECKPOINT
-    from meterveil.defenders.ddqn_run import RUN
+    from meterveil.defenders.ddql.checkpoint import CHECKPOINT
+    from meterveil.defenders.ddql.run import RUN
 
     changed = [f"--{name}" for name, default in _ONLY_PPO.items() if asked[name] != default]
     if changed:

@@ -19,8 +19,8 @@ from meterveil.errors import InputError, how_to_install
 if TYPE_CHECKING:
     from meterveil.attackers.fitting import Job
     from meterveil.bench.cards import ThreatModel
-    from meterveil.bench.evaluation import Result, Spec
-    from meterveil.bench.evaluation_defences import Contender
+    from meterveil.bench.evaluation.defences import Contender
+    from meterveil.bench.evaluation.measure import Result, Spec
     from meterveil.bench.strength import Houses, Trial
 
 _WITHOUT_TORCH = {"co", "fhmm", "mean", "off", "prior"}
@@ -83,9 +83,9 @@ def evaluate(
     _check_installed({})
     named = _attackers(threat, attackers)
     _check_installed(named)
-    from meterveil.bench.evaluation import Spec
-    from meterveil.bench.evaluation_defences import common_setup, contenders
-    from meterveil.bench.evaluation_page import FILES
+    from meterveil.bench.evaluation.defences import common_setup, contenders
+    from meterveil.bench.evaluation.measure import Spec
+    from meterveil.bench.evaluation.page import FILES
     from meterveil.cli.tables import show_file
     from meterveil.data import outputs, settings
     from meterveil.plots import check_picture
@@ -111,7 +111,7 @@ def evaluate(
 def _attackers(threat: str, attackers: str) -> dict[ThreatModel, tuple[str, ...]]:
     """Say who attacks under each threat model."""
     from meterveil.attackers.registry import check_known
-    from meterveil.bench.evaluation import DEFAULT_ATTACKERS, EVERY_ATTACKER
+    from meterveil.bench.evaluation.measure import DEFAULT_ATTACKERS, EVERY_ATTACKER
 
     asked = _listed(threat)
     unknown = next((name for name in asked if name not in _THREATS), None)
@@ -138,7 +138,7 @@ def _check_installed(named: dict[ThreatModel, tuple[str, ...]]) -> None:
 
 def _trial(on: str, days: str, data: Path | None, seed: int) -> tuple[Trial, Houses]:
     """Find the house, and the days that teach and test."""
-    from meterveil.bench.evaluation_days import check_days, synthetic_trial, trial_of
+    from meterveil.bench.evaluation.days import check_days, synthetic_trial, trial_of
     from meterveil.data.load import load
     from meterveil.data.protocols import PROTOCOLS
 
@@ -167,10 +167,10 @@ def _measure(
 ) -> list[Result]:
     """Measure one defence after the other, and keep the cards of each as soon as it is done."""
     from meterveil.bench import cards
-    from meterveil.bench.evaluation import evaluate as measure
-    from meterveil.bench.evaluation import measure_bare
-    from meterveil.bench.evaluation_cards import cards_of
-    from meterveil.bench.evaluation_defences import check_unseen
+    from meterveil.bench.evaluation.cards import cards_of
+    from meterveil.bench.evaluation.defences import check_unseen
+    from meterveil.bench.evaluation.measure import evaluate as measure
+    from meterveil.bench.evaluation.measure import measure_bare
 
     for one in found:
         check_unseen(one, spec.trial, houses[spec.trial.test.key])
@@ -207,7 +207,7 @@ def _progress(defences: int) -> Iterator[tuple[Callable[[str, int], None], Calla
 
 
 def _save(measured: Sequence[Result], pictures: Path) -> None:
-    from meterveil.bench import evaluation_page as drawn
+    from meterveil.bench.evaluation import page as drawn
     from meterveil.plots import save
 
     trial = measured[0].spec.trial
@@ -222,8 +222,8 @@ def _save(measured: Sequence[Result], pictures: Path) -> None:
 def _show(measured: Sequence[Result], against: str, results: Path, out: Path) -> Path:
     """Print the defences, and the gaps to one of them where it is named; write the page."""
     from meterveil.bench import cards
-    from meterveil.bench.evaluation_compare import find, gap_cards, gap_rows
-    from meterveil.bench.evaluation_page import defence_rows, title_of, write_evaluation
+    from meterveil.bench.evaluation.compare import find, gap_cards, gap_rows
+    from meterveil.bench.evaluation.page import defence_rows, title_of, write_evaluation
     from meterveil.cli.tables import show_table
 
     show_table(defence_rows(measured), title_of(measured[0]))

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from datetime import date
 
     from meterveil.data.household import Household
-    from meterveil.defenders.manager import Update
-    from meterveil.defenders.manager_run import Listeners, LoadedRun, Options
+    from meterveil.defenders.manager.run import Listeners, LoadedRun, Options
+    from meterveil.defenders.manager.training import Update
 
 _NEEDED = ("torch", "stable_baselines3", "gymnasium", "safetensors")
 
@@ -129,7 +129,7 @@ def train(
 
 
 def _resumed(out: Path) -> _Asked:
-    from meterveil.defenders.manager_run import read_document
+    from meterveil.defenders.manager.run import read_document
 
     document = read_document(out)
     if document["status"] == "finished":
@@ -140,15 +140,15 @@ def _resumed(out: Path) -> _Asked:
 def _fresh(asked: _Asked, out: Path) -> _Asked:
     """Make room: a finished run may be replaced, an unfinished one is somebody's work."""
     from meterveil.data import outputs
-    from meterveil.defenders import manager, manager_run, probes
+    from meterveil.defenders.manager import probes, run, training
 
-    outputs.folder(out, (manager_run.RUN, manager_run.LIBRARY, probes.CARD))
-    if (out / manager_run.RUN).exists():
-        if manager_run.read_document(out)["status"] != "finished":
+    outputs.folder(out, (run.RUN, run.LIBRARY, probes.CARD))
+    if (out / run.RUN).exists():
+        if run.read_document(out)["status"] != "finished":
             raise InputError(
                 f"{out} holds an unfinished training; add --resume, or give --out another folder"
             )
-        for name in (manager.CHECKPOINT, probes.CARD, manager_run.RUN):
+        for name in (training.CHECKPOINT, probes.CARD, run.RUN):
             (out / name).unlink(missing_ok=True)
     return asked
 
@@ -157,7 +157,7 @@ def _learn(asked: _Asked, out: Path) -> LoadedRun:
     from meterveil.bench.cards import current_commit
     from meterveil.data import settings
     from meterveil.data.run import Setup
-    from meterveil.defenders.manager_run import learn
+    from meterveil.defenders.manager.run import learn
 
     options = _options(asked)
     library = settings.library(Path(asked.library) if asked.library else None)
@@ -170,11 +170,11 @@ def _learn(asked: _Asked, out: Path) -> LoadedRun:
 
 
 def _options(asked: _Asked) -> Options:
-    from meterveil.defenders.manager_run import Options
-    from meterveil.defenders.policy import check_choice
-    from meterveil.defenders.presets import preset
-    from meterveil.defenders.probes import check_kind
-    from meterveil.defenders.reward import check_lambda
+    from meterveil.defenders.manager.policy import check_choice
+    from meterveil.defenders.manager.presets import preset
+    from meterveil.defenders.manager.probes import check_kind
+    from meterveil.defenders.manager.reward import check_lambda
+    from meterveil.defenders.manager.run import Options
 
     chosen = preset(asked.preset)
     if asked.budget_days is not None:
@@ -212,7 +212,7 @@ def _known_days(household: Household, begin: date | None) -> list[date]:
     """List the days from `begin` on of which enough is known to learn from."""
     import numpy as np
 
-    from meterveil.defenders.reward import LEAST_KNOWN
+    from meterveil.defenders.manager.reward import LEAST_KNOWN
 
     return [
         day
@@ -228,8 +228,8 @@ def _progress(options: Options) -> Iterator[Listeners]:
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
-    from meterveil.defenders.manager_run import Listeners
-    from meterveil.defenders.probe_training import Recipe
+    from meterveil.defenders.manager.probe_training import Recipe
+    from meterveil.defenders.manager.run import Listeners
 
     columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:

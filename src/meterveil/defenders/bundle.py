@@ -19,7 +19,7 @@ import numpy.typing as npt
 from meterveil.core.battery import Battery
 from meterveil.core.decoys import Library
 from meterveil.core.tariff import Bands, PriceSeries, Tariff
-from meterveil.defenders.policy import ManagerPolicy
+from meterveil.defenders.manager.policy import ManagerPolicy
 from meterveil.errors import InputError, how_to_install
 
 MANIFEST = "bundle.json"

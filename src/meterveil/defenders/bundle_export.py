@@ -12,8 +12,8 @@ import numpy as np
 from meterveil import __version__
 from meterveil.data import outputs
 from meterveil.defenders.bundle import CARD, FILES, FORMAT, LIBRARY, MANIFEST, POLICY, SETTINGS
-from meterveil.defenders.manager_run import load_run
-from meterveil.defenders.policy import Mlp
+from meterveil.defenders.manager.policy import Mlp
+from meterveil.defenders.manager.run import load_run
 from meterveil.errors import InputError, how_to_install
 
 OPSET, IR_VERSION = 17, 9

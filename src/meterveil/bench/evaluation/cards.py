@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from meterveil.attackers.protocol import AGGREGATE
-from meterveil.bench import evaluation_scores as scores
 from meterveil.bench.cards import Card, ThreatModel
-from meterveil.bench.evaluation import Result
-from meterveil.bench.evaluation_reported import papers_case, papers_headline
-from meterveil.bench.evaluation_scores import BEST_F1, PAPER_METRICS, Case, Estimate
+from meterveil.bench.evaluation import scores
+from meterveil.bench.evaluation.measure import Result
+from meterveil.bench.evaluation.reported import papers_case, papers_headline
+from meterveil.bench.evaluation.scores import BEST_F1, PAPER_METRICS, Case, Estimate
 from meterveil.bench.metrics import FloatArray
 from meterveil.core.battery import Battery
 from meterveil.core.tariff import PAPER_TARIFF

@@ -9,9 +9,9 @@ import numpy as np
 from scipy.special import stdtr  # type: ignore[import-untyped]
 
 from meterveil.bench.cards import Card, ThreatModel
-from meterveil.bench.evaluation import Result
-from meterveil.bench.evaluation_cards import CHANGE, Sheet
-from meterveil.bench.evaluation_scores import (
+from meterveil.bench.evaluation.cards import CHANGE, Sheet
+from meterveil.bench.evaluation.measure import Result
+from meterveil.bench.evaluation.scores import (
     BEST_F1,
     Case,
     Estimate,

@@ -24,13 +24,13 @@ from meterveil.core import executor
 from meterveil.core.battery import BatteryState
 from meterveil.core.env import EnvParams
 from meterveil.core.scenario import Scenario
-from meterveil.defenders import checkpoint
-from meterveil.defenders.manager_env import TrainingHouseholds
-from meterveil.defenders.manager_parts import MaskedPolicy, MinuteDiscount
-from meterveil.defenders.policy import Choice, ManagerPolicy, Mlp
-from meterveil.defenders.presets import Preset
-from meterveil.defenders.probes import Probe
-from meterveil.defenders.reward import ProbeReward, check_lambda, check_loss
+from meterveil.defenders.manager import checkpoint
+from meterveil.defenders.manager.env import TrainingHouseholds
+from meterveil.defenders.manager.parts import MaskedPolicy, MinuteDiscount
+from meterveil.defenders.manager.policy import Choice, ManagerPolicy, Mlp
+from meterveil.defenders.manager.presets import Preset
+from meterveil.defenders.manager.probes import Probe
+from meterveil.defenders.manager.reward import ProbeReward, check_lambda, check_loss
 from meterveil.errors import InputError
 
 CHECKPOINT, TENSORBOARD = "checkpoint.safetensors", "tensorboard"

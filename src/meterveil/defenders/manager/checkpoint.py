@@ -18,7 +18,7 @@ from safetensors.numpy import save as tensor_bytes
 from stable_baselines3 import PPO
 
 from meterveil.data.outputs import write_whole
-from meterveil.defenders.manager_env import TrainingHouseholds
+from meterveil.defenders.manager.env import TrainingHouseholds
 from meterveil.errors import InputError
 
 FORMAT = "meterveil-checkpoint-1"

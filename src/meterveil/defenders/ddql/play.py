@@ -12,9 +12,9 @@ from meterveil.core.arrays import BoolArray, FloatArray, IntArray
 from meterveil.core.battery import Battery, BatteryState, Connection
 from meterveil.core.env import seen
 from meterveil.core.scenario import Scenario
-from meterveil.defenders.ddq_policy import QPolicy
-from meterveil.defenders.ddqn import Float32Array
-from meterveil.defenders.ddqn_settings import Settings
+from meterveil.defenders.ddql.learner import Float32Array
+from meterveil.defenders.ddql.policy import QPolicy
+from meterveil.defenders.ddql.settings import Settings
 
 _NEAR_STEPS = 6.0
 """Spread of the random actions that are taken near the best one, in actions."""

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from meterveil.core.arrays import BoolArray
 from meterveil.core.env import OBSERVATION
-from meterveil.defenders.manager_env import TrainingHouseholds
+from meterveil.defenders.manager.env import TrainingHouseholds
 
 
 class MaskedPolicy(ActorCriticPolicy):

@@ -15,7 +15,7 @@ from meterveil.core.arrays import FloatArray, IntArray
 from meterveil.data.household import Household
 from meterveil.data.splits import VALIDATION_SHARE, check_recorded
 from meterveil.data.windows import Scaler, complete_starts
-from meterveil.defenders.probes import MINUTES, Probe, build, check_kind
+from meterveil.defenders.manager.probes import MINUTES, Probe, build, check_kind
 from meterveil.errors import InputError
 
 Progress = Callable[[int, float], object]

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from meterveil.core.arrays import BoolArray, FloatArray, IntArray
 from meterveil.core.env import WINDOW, EnvState
 from meterveil.core.scenario import Scenario
-from meterveil.defenders.probes import Probe
+from meterveil.defenders.manager.probes import Probe
 from meterveil.errors import InputError
 
 Float32Array = npt.NDArray[np.float32]

@@ -11,7 +11,7 @@ from meterveil.core import env
 from meterveil.core.arrays import BoolArray, FloatArray, IntArray
 from meterveil.core.env import EnvParams, Reward
 from meterveil.core.scenario import Scenario
-from meterveil.defenders.policy import ManagerPolicy
+from meterveil.defenders.manager.policy import ManagerPolicy
 
 
 class Played(NamedTuple):

@@ -10,10 +10,10 @@ import plotly.graph_objects as go
 
 from meterveil.attackers.protocol import AGGREGATE
 from meterveil.bench.cards import ThreatModel
-from meterveil.bench.evaluation import Result
-from meterveil.bench.evaluation_compare import gap_rows
-from meterveil.bench.evaluation_reported import papers_headline
-from meterveil.bench.evaluation_scores import (
+from meterveil.bench.evaluation.compare import gap_rows
+from meterveil.bench.evaluation.measure import Result
+from meterveil.bench.evaluation.reported import papers_headline
+from meterveil.bench.evaluation.scores import (
     BEST_F1,
     Case,
     Estimate,

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from meterveil.attackers.protocol import AGGREGATE
-from meterveil.bench.evaluation_defences import Contender
+from meterveil.bench.evaluation.defences import Contender
 from meterveil.bench.strength import Trial
 from meterveil.core import tariff
 from meterveil.core.arrays import KWH_PER_W_MINUTE, FloatArray

@@ -16,9 +16,9 @@ from meterveil.attackers.protocol import AGGREGATE, Attacker
 from meterveil.attackers.registry import FLOORS, PAPER_SIX, check_known
 from meterveil.attackers.threat import COPIES, Defence, adaptive, fixed
 from meterveil.bench.cards import ThreatModel
-from meterveil.bench.evaluation_defences import Contender, check_unseen
-from meterveil.bench.evaluation_play import Played, play
-from meterveil.bench.evaluation_scores import BEST_F1, Case, best_f1, cases_of
+from meterveil.bench.evaluation.defences import Contender, check_unseen
+from meterveil.bench.evaluation.play import Played, play
+from meterveil.bench.evaluation.scores import BEST_F1, Case, best_f1, cases_of
 from meterveil.bench.information import appliance_information
 from meterveil.bench.metrics import FloatArray
 from meterveil.bench.scoring import Scores, score

@@ -27,8 +27,8 @@ from meterveil.data.household import Household
 from meterveil.data.run import Setup
 from meterveil.data.windows import Scaler
 from meterveil.defenders.bundle import tariff_document
-from meterveil.defenders.policy import Choice, ManagerPolicy, Mlp
-from meterveil.defenders.presets import Preset, preset
+from meterveil.defenders.manager.policy import Choice, ManagerPolicy, Mlp
+from meterveil.defenders.manager.presets import Preset, preset
 from meterveil.errors import InputError
 
 RUN, LIBRARY, POLICY = "run.json", "library.json", "policy.safetensors"
@@ -76,27 +76,27 @@ def learn(
     listeners: Listeners | None = None,
 ) -> LoadedRun:
     """Train a defence for a household on these days, or go on where the folder's training stopped."""
-    from meterveil.defenders import manager, probe_training, probes  # noqa: PLC0415  torch waits for a training
+    from meterveil.defenders.manager import probe_training, probes, training  # noqa: PLC0415  torch waits for a training
 
     listeners = listeners or Listeners()
     params = EnvParams(setup.battery, setup.library)
     scenario = training_scenario(household, days, setup)
     untrained = probes.Probe(probes.check_kind(options.probe), Scaler(0.0, 1.0))
-    lesson = manager.Lesson(
+    lesson = training.Lesson(
         params, scenario, untrained, options.preset, options.weight, setup.seed, options.clip_signatures
     )
-    manager.check(lesson)
+    training.check(lesson)
     document = _document(household, days, setup, options, notes or {})
     _write(folder, setup.library, document)
     if (folder / probes.CARD).exists():
         probe = probes.load(folder)
     else:
-        with manager.own_randomness():
+        with training.own_randomness():
             probe = probe_training.train_probe(
                 options.probe, household, days, setup.seed, progress=listeners.on_epoch
             )
         probes.save(probe, folder)
-    trained = manager.train(replace(lesson, probe=probe), folder, listeners.on_update)
+    trained = training.train(replace(lesson, probe=probe), folder, listeners.on_update)
     weights = arrays_bytes(trained.network.arrays())
     document |= {
         "status": "finished",

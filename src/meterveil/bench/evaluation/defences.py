@@ -28,8 +28,8 @@ EQUAL = "random_equal:"
 RUN = "run.json"
 MANAGER = "manager"
 LOADERS: dict[str, str] = {
-    "meterveil-run-1": "meterveil.defenders.manager_run:load_run",
-    "meterveil-ddql-1": "meterveil.defenders.ddqn_run:load_ddql",
+    "meterveil-run-1": "meterveil.defenders.manager.run:load_run",
+    "meterveil-ddql-1": "meterveil.defenders.ddql.run:load_ddql",
 }
 """Format of a run folder -> what reads it; to evaluate another kind of training, add a line."""
 

@@ -16,7 +16,7 @@ from safetensors.numpy import save as tensor_bytes
 from torch import nn
 
 from meterveil.data.outputs import write_whole
-from meterveil.defenders.ddqn import Arrays, Learner, Replay
+from meterveil.defenders.ddql.learner import Arrays, Learner, Replay
 from meterveil.errors import InputError
 
 CHECKPOINT = "checkpoint.safetensors"

@@ -19,14 +19,14 @@ from meterveil.core import tariff
 from meterveil.core.arrays import FloatArray
 from meterveil.core.battery import Battery
 from meterveil.core.scenario import Scenario
-from meterveil.defenders import ddqn_checkpoint
-from meterveil.defenders.ddq_policy import QPolicy
-from meterveil.defenders.ddql_flat import FlatSignal
-from meterveil.defenders.ddql_mi import MiSignal
-from meterveil.defenders.ddqn import Arrays, Learner, Minutes, Replay, Scale, own_randomness
-from meterveil.defenders.ddqn_play import Played, Player, days_of, explore_chance
-from meterveil.defenders.ddqn_settings import Settings, powers_w
-from meterveil.defenders.reward import check_lambda
+from meterveil.defenders.ddql import checkpoint
+from meterveil.defenders.ddql.flat import FlatSignal
+from meterveil.defenders.ddql.learner import Arrays, Learner, Minutes, Replay, Scale, own_randomness
+from meterveil.defenders.ddql.mi import MiSignal
+from meterveil.defenders.ddql.play import Played, Player, days_of, explore_chance
+from meterveil.defenders.ddql.policy import QPolicy
+from meterveil.defenders.ddql.settings import Settings, powers_w
+from meterveil.defenders.manager.reward import check_lambda
 from meterveil.errors import InputError
 
 
@@ -125,16 +125,16 @@ def train(
         learner, replay = Learner(settings, powers, _scale(lesson)), Replay(settings.buffer)
         signal = SIGNALS[lesson.method](settings, lesson.scenario)
         curve: list[Epoch] = []
-        path = folder / ddqn_checkpoint.CHECKPOINT if folder else None
+        path = folder / checkpoint.CHECKPOINT if folder else None
         if path and path.exists():
-            arrays, known = ddqn_checkpoint.restore(path, learner, replay, lesson.key())
+            arrays, known = checkpoint.restore(path, learner, replay, lesson.key())
             signal.restore(arrays)
             curve = [Epoch(**entry) for entry in known]
         while len(curve) < settings.epochs:
             curve.append(_epoch(lesson, learner, replay, signal, len(curve)))
             if path:
                 entries = [asdict(entry) for entry in curve]
-                ddqn_checkpoint.save(path, learner, replay, signal.arrays(), lesson.key(), entries)
+                checkpoint.save(path, learner, replay, signal.arrays(), lesson.key(), entries)
             if on_epoch:
                 on_epoch(curve[-1])
     return Trained(learner.policy(), tuple(curve), time.perf_counter() - began)

@@ -18,8 +18,8 @@ from torch import Tensor, nn
 
 from meterveil.core.arrays import BoolArray, FloatArray, IntArray
 from meterveil.core.env import OBSERVATION
-from meterveil.defenders.ddq_policy import LAYERS, QPolicy
-from meterveil.defenders.ddqn_settings import Settings
+from meterveil.defenders.ddql.policy import LAYERS, QPolicy
+from meterveil.defenders.ddql.settings import Settings
 
 Float32Array = npt.NDArray[np.float32]
 Arrays = dict[str, npt.NDArray[Any]]

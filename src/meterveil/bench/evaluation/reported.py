@@ -6,9 +6,9 @@ from functools import cache
 
 import pandas as pd
 
-from meterveil.bench.evaluation import Result
-from meterveil.bench.evaluation_defences import MANAGER
-from meterveil.bench.evaluation_scores import Case
+from meterveil.bench.evaluation.defences import MANAGER
+from meterveil.bench.evaluation.measure import Result
+from meterveil.bench.evaluation.scores import Case
 from meterveil.bench.reported import cases as printed_cases
 from meterveil.bench.reported import table as printed_table
 

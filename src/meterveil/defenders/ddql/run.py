@@ -23,9 +23,9 @@ from meterveil.data import outputs, settings
 from meterveil.data.household import Household
 from meterveil.data.run import Setup
 from meterveil.defenders.bundle import tariff_document
-from meterveil.defenders.ddq_policy import QPolicy
-from meterveil.defenders.ddqn_settings import Settings, preset
-from meterveil.defenders.manager_run import training_scenario
+from meterveil.defenders.ddql.policy import QPolicy
+from meterveil.defenders.ddql.settings import Settings, preset
+from meterveil.defenders.manager.run import training_scenario
 from meterveil.errors import InputError
 
 RUN, POLICY = "run.json", "policy.safetensors"
@@ -61,7 +61,7 @@ def learn(
     on_epoch: Callable[[Any], object] | None = None,
 ) -> LoadedDdql:
     """Train a defence for a household on these days, or go on where the folder's training stopped."""
-    from meterveil.defenders.ddqn_training import Lesson, train  # noqa: PLC0415  torch waits for a training
+    from meterveil.defenders.ddql.training import Lesson, train  # noqa: PLC0415  torch waits for a training
 
     scenario = training_scenario(household, days, setup)
     lesson = Lesson(options.method, setup.battery, scenario, options.settings, options.weight, setup.seed)

@@ -15,8 +15,8 @@ from meterveil.core.arrays import FloatArray, IntArray
 from meterveil.core.battery import BatteryState
 from meterveil.core.env import EnvParams, EnvState
 from meterveil.core.scenario import Scenario
-from meterveil.defenders.presets import Preset
-from meterveil.defenders.reward import ProbeReward
+from meterveil.defenders.manager.presets import Preset
+from meterveil.defenders.manager.reward import ProbeReward
 
 
 class TrainingHouseholds(HouseholdVecEnv):
