@@ -42,11 +42,11 @@ def own_house_trial(
     training = longer_training(chosen, household, training_days)
     if reserve_days and not held_out:
         raise InputError("--reserve-days is for --held-out alone; add it or leave this out")
-    kept = tuple(target for target in chosen.many_day_targets if target in household.appliances_w)
     if not held_out:
         day = chosen.test[0]
         present = chosen.present_targets(household, day)
-        return own_house(chosen, training, (day,), present, seed, also_learned=kept)
+        return own_house(chosen, training, (day,), present, seed)
+    kept = tuple(target for target in chosen.many_day_targets if target in household.appliances_w)
     taken = longer_training(chosen, household, max(training_days, reserve_days))
     test = tuple(day for day in chosen.held_out(household, min_days=1) if day not in taken)
     return own_house(chosen, training, test, kept, seed)

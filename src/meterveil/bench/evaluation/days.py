@@ -28,13 +28,13 @@ def check_days(name: str) -> DayChoice:
 
 def trial_of(protocol: Protocol, household: Household, days: DayChoice, seed: int = 0) -> Trial:
     """Say what `meterveil attack` would: the same training days and targets, so that its fits are found."""
-    kept = tuple(target for target in protocol.many_day_targets if target in household.appliances_w)
     if days == "many":
+        kept = tuple(target for target in protocol.many_day_targets if target in household.appliances_w)
         test = protocol.held_out(household, min_days=1)
         return _named(own_house(protocol, protocol.training, test, kept, seed), f"{len(test)}_days")
     day = protocol.test[0]
     present = protocol.present_targets(household, day)
-    trial = own_house(protocol, protocol.training, (day,), present, seed, also_learned=kept)
+    trial = own_house(protocol, protocol.training, (day,), present, seed)
     return _named(trial, "paper_day")
 
 

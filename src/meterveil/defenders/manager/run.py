@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import date
@@ -78,7 +79,7 @@ def learn(
     """Train a defence for a household on these days, or go on where the folder's training stopped."""
     from meterveil.defenders.manager import probe_training, probes, training  # noqa: PLC0415  torch waits for a training
 
-    listeners = listeners or Listeners()
+    listeners, began = listeners or Listeners(), time.perf_counter()
     params = EnvParams(setup.battery, setup.library)
     scenario = training_scenario(household, days, setup)
     untrained = probes.Probe(probes.check_kind(options.probe), Scaler(0.0, 1.0))
@@ -87,6 +88,7 @@ def learn(
     )
     training.check(lesson)
     document = _document(household, days, setup, options, notes or {})
+    resumed = (folder / training.CHECKPOINT).exists()
     _write(folder, setup.library, document)
     if (folder / probes.CARD).exists():
         probe = probes.load(folder)
@@ -98,12 +100,14 @@ def learn(
         probes.save(probe, folder)
     trained = training.train(replace(lesson, probe=probe), folder, listeners.on_update)
     weights = arrays_bytes(trained.network.arrays())
+    timed = {} if resumed else {"training_seconds": time.perf_counter() - began}
     document |= {
         "status": "finished",
         "probe": {"kind": probe.kind, **probe.quality},
         "weights": hashlib.sha256(weights).hexdigest(),
         "figures": _figures(trained.policy(options.choice), scenario, setup)
-        | {"decisions": trained.curve[-1].decisions, "minutes": trained.curve[-1].minutes},
+        | {"decisions": trained.curve[-1].decisions, "minutes": trained.curve[-1].minutes}
+        | timed,
         "curve": [asdict(update) for update in trained.curve],
     }
     _write(folder, setup.library, document, weights)
