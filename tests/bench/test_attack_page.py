@@ -15,6 +15,7 @@ from meterveil.bench.attack_page import strength_chart
 from meterveil.bench.cards import Card
 from meterveil.cli import app
 from meterveil.cli.attack import _names
+from meterveil.cli.installed import WITHOUT_TORCH
 from meterveil.plots.adaptive import adaptive_figure
 from meterveil.plots.attack import Score, predictions_figure
 
@@ -78,10 +79,28 @@ def test_a_curve_over_epochs_takes_the_networks_unless_some_are_named():
 
 
 def test_without_the_extra_the_attack_says_how_to_get_it(meterveil, monkeypatch):
-    monkeypatch.setattr(sys.modules["meterveil.cli.attack"], "find_spec", lambda name: None)
+    monkeypatch.setattr("meterveil.cli.installed.find_spec", lambda name: None)
     result = meterveil("attack", "redd")
     assert result.exit_code == 2
-    assert "pip install 'meterveil[train]'" in result.output
+    assert "pip install -c constraints.txt -e '.[train]'" in result.output
+
+
+def test_a_network_asks_for_torch_and_only_for_that(meterveil, monkeypatch):
+    monkeypatch.setattr("meterveil.cli.installed.find_spec", lambda name: None if name == "torch" else name)
+    result = meterveil("attack", "redd", "--attackers", "co,dae")
+    assert result.exit_code == 2
+    assert "attacking needs torch;" in result.output
+
+
+def test_attackers_that_are_no_networks_run_without_torch(real_data, tmp_path):
+    words = ["attack", "redd", "--attackers", ",".join(sorted(WITHOUT_TORCH - {"fhmm"})), "--workers", "1"]
+    code = (
+        "from importlib.machinery import PathFinder; found = PathFinder.find_spec; "
+        "PathFinder.find_spec = lambda name, *rest: None if name == 'torch' else found(name, *rest); "
+        f"from meterveil.cli import app; app({[*words, '--data', str(real_data)]})"
+    )
+    subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True)
+    assert (tmp_path / "out/attack/attack.html").exists()
 
 
 def test_nothing_recorded_is_said(meterveil, tmp_path):

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
@@ -15,7 +14,8 @@ import typer
 from meterveil.cli import options as opt
 from meterveil.cli.adaptive import curve_of, measured_points, points, show_curve, write_page
 from meterveil.cli.attack_trials import crossing_trials, data_folder, load_houses, own_house_trial
-from meterveil.errors import InputError, how_to_install
+from meterveil.cli.installed import check_installed
+from meterveil.errors import InputError
 
 if TYPE_CHECKING:
     from meterveil.attackers.fitting import Job
@@ -71,9 +71,8 @@ def attack(
         _refuse(given, "does not apply to --recorded: all that is recorded is drawn; leave it out")
         show_file("page", _draw_recorded(protocol, results, out))
         return
-    _check_installed()
-    outputs.folder(results, ())
     names = _names(attackers, in_epochs=bool(epochs))
+    outputs.folder(results, ())
     folder = data_folder(data)
     if cross:
         given = {"--training-days": training_days != 10, "--held-out": held_out, "--adaptive": adaptive}
@@ -89,12 +88,6 @@ def attack(
     else:
         page = _attack(trials, names, _Places(folder, results, out, pictures), workers)
     show_file("page", page)
-
-
-def _check_installed() -> None:
-    missing = [name for name in ("joblib", "safetensors", "torch") if find_spec(name) is None]
-    if missing:
-        raise InputError(f"attacking needs {', '.join(missing)}; get it with {how_to_install('train')}")
 
 
 class _Places(NamedTuple):
@@ -166,13 +159,15 @@ def _adapt(
 def _names(text: str, in_epochs: bool) -> tuple[str, ...]:
     """Read which attackers are asked for: unless some are named, all that can be trained as asked."""
     from meterveil.attackers.registry import ATTACKERS, check_known
-    from meterveil.bench.adaptive_curve import check_epochs, networks
 
     names = tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
     for name in names:
         check_known(name)
+    check_installed("attacking", ATTACKERS if in_epochs else names or ATTACKERS)
     if not in_epochs:
         return names or tuple(ATTACKERS)
+    from meterveil.bench.adaptive_curve import check_epochs, networks
+
     check_epochs(names)
     return names or networks(ATTACKERS)
 

@@ -7,14 +7,14 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from meterveil.cli import options as opt
-from meterveil.errors import InputError, how_to_install
+from meterveil.cli.installed import check_installed
+from meterveil.errors import InputError
 
 if TYPE_CHECKING:
     from meterveil.attackers.fitting import Job
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from meterveil.bench.evaluation.measure import Result, Spec
     from meterveil.bench.strength import Houses, Trial
 
-_WITHOUT_TORCH = {"co", "fhmm", "mean", "off", "prior"}
 _THREATS = ("fixed", "adaptive")
 
 
@@ -80,9 +79,9 @@ def evaluate(
 
     Battery, tariff and signatures are those of the runs where they are not given.
     """
-    _check_installed({})
+    check_installed("evaluating")
     named = _attackers(threat, attackers)
-    _check_installed(named)
+    check_installed("evaluating", (name for names in named.values() for name in names))
     from meterveil.bench.evaluation.defences import common_setup, contenders
     from meterveil.bench.evaluation.measure import Spec
     from meterveil.bench.evaluation.page import FILES
@@ -125,15 +124,6 @@ def _attackers(threat: str, attackers: str) -> dict[ThreatModel, tuple[str, ...]
 
 def _listed(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
-
-
-def _check_installed(named: dict[ThreatModel, tuple[str, ...]]) -> None:
-    needed = ["joblib", "safetensors"]
-    if not {name for names in named.values() for name in names} <= _WITHOUT_TORCH:
-        needed.append("torch")
-    missing = [name for name in needed if find_spec(name) is None]
-    if missing:
-        raise InputError(f"evaluating needs {', '.join(missing)}; get it with {how_to_install('train')}")
 
 
 def _trial(on: str, days: str, data: Path | None, seed: int) -> tuple[Trial, Houses]:
