@@ -17,6 +17,7 @@ from meterveil.cli.data import app as data
 from meterveil.cli.evaluate import evaluate
 from meterveil.cli.export import export
 from meterveil.cli.options import spoken
+from meterveil.cli.report import report
 from meterveil.cli.signatures import app as signatures
 from meterveil.cli.simulate import demo, simulate
 from meterveil.cli.train import train
@@ -52,6 +53,7 @@ app.command("attack")(attack)
 app.command("audit")(audit)
 app.command("train")(train)
 app.command("evaluate")(evaluate)
+app.command("report")(report)
 app.command("export")(export)
 
 

@@ -1,0 +1,113 @@
+"""What the report leaves behind: the page, each table in CSV and LaTeX, and the claims in Markdown."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Iterable, Sequence
+from io import StringIO
+from pathlib import Path
+
+from meterveil.bench.report.claims import claims
+from meterveil.bench.report.compare import Comparison
+from meterveil.bench.report.latex import latex
+from meterveil.bench.report.leaderboard import boards
+from meterveil.bench.report.page import all_comparisons, report_page
+from meterveil.bench.report.reading import Results
+from meterveil.bench.report.rows import board_rows, case_rows
+from meterveil.bench.report.text import claim_rows, ours_text, paper_text, pivot_rows
+from meterveil.data import outputs
+from meterveil.errors import InputError
+
+PAGE = "report.html"
+TABLES = "tables"
+BEGIN, END = "<!-- claims: meterveil report -->", "<!-- end of claims -->"
+
+_CSV_HEAD = (
+    *("dataset", "row", "column", "paper", "paper_cases"),
+    *("ours", "spread", "low", "high", "cases", "seeds", "days"),
+    *("verdict", "why"),
+)
+
+
+def write_report(results: Results, folder: Path) -> Path:
+    """Write everything into a folder, all of it or nothing; return the page."""
+    tables = _tables(results)
+    _check(folder, tables)
+    page = folder / PAGE
+    writers = {folder / TABLES / name: outputs.text_writer(text) for name, text in tables.items()}
+    outputs.write_all({**writers, page: outputs.text_writer(report_page(results))})
+    return page
+
+
+def write_markdown(results: Results, path: Path) -> Path:
+    """Write the claims into a Markdown file, between its marks where it is a larger text."""
+    table = f"{BEGIN}\n{markdown(results)}{END}"
+    if not path.exists():
+        return outputs.write_text(path, f"{table}\n")
+    text = path.read_text(encoding="utf-8")
+    if text.count(BEGIN) != 1 or text.count(END) != 1 or text.index(BEGIN) > text.index(END):
+        raise InputError(f"{path} does not say where the claims go; put {BEGIN} and {END} there, once each")
+    before, _, rest = text.partition(BEGIN)
+    return outputs.write_text(path, before + table + rest.partition(END)[2])
+
+
+def markdown(results: Results) -> str:
+    """Write the claims as a table for a README."""
+    rows = [["claim", "paper", "ours", "verdict"], ["---", "---:", "---:", "---"]]
+    rows += [[one.row, paper_text(one), ours_text(one), one.verdict] for one in claims(results)]
+    return "".join(f"| {' | '.join(cell.replace('|', '/') for cell in row)} |\n" for row in rows)
+
+
+def comparisons_csv(comparisons: Iterable[Comparison]) -> str:
+    """Write every figure in a line of its own, unrounded."""
+    return _csv([_CSV_HEAD, *(_values(one) for one in comparisons)])
+
+
+def _tables(results: Results) -> dict[str, str]:
+    """Return file -> text, for every table of the report that has a row."""
+    found = {
+        "claims.csv": comparisons_csv(claims(results)),
+        "claims.tex": latex(claim_rows(claims(results)), "Claims"),
+    }
+    for name, comparisons in all_comparisons(results).items():
+        if not any(one.ours for one in comparisons):
+            continue
+        found[f"{name}.csv"] = comparisons_csv(comparisons)
+        for dataset in dict.fromkeys(one.dataset for one in comparisons):
+            here = [one for one in comparisons if one.dataset == dataset]
+            is_cases = name.startswith("attacker_")
+            rows = case_rows(dataset, results) if is_cases else pivot_rows(here)
+            stem = name if name.endswith(dataset) else f"{name}_{dataset}"
+            found[f"{stem}.tex"] = latex(rows, f"{name}, {dataset}")
+    for board in boards(results):
+        stem = f"leaderboard_{board.table}_{board.dataset}"
+        found[f"{stem}.csv"] = _csv(board_rows(board))
+        found[f"{stem}.tex"] = latex(board_rows(board), f"Leaderboard, {board.table}, {board.dataset}")
+    return found
+
+
+def _check(folder: Path, tables: Iterable[str]) -> None:
+    """Refuse to write over foreign files: tables bear no mark, so the page beside them stands for them."""
+    outputs.folder(folder, [PAGE])
+    present = [name for name in tables if (folder / TABLES / name).exists()]
+    if present and not (folder / PAGE).exists():
+        raise InputError(
+            f"{folder / TABLES} holds {present[0]} and no report beside it; give --out another folder"
+        )
+
+
+def _values(one: Comparison) -> list[object]:
+    ours = one.ours
+    measured = (
+        [None] * 7
+        if ours is None
+        else [ours.value, ours.spread, ours.low, ours.high, ours.of, ours.seeds, ours.n_days]
+    )
+    return [one.dataset, one.row, one.column, one.paper, one.paper_of, *measured, one.verdict, one.why]
+
+
+def _csv(rows: Iterable[Sequence[object]]) -> str:
+    text = StringIO()
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    return re.sub("\u00a0", " ", text.getvalue())

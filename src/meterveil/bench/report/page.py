@@ -1,0 +1,160 @@
+"""The page of the report: claims first, then leaderboards, every table and picture, and what is missing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from meterveil.bench.report.charts import CHARTS, board_chart, cases_chart
+from meterveil.bench.report.claims import claims
+from meterveil.bench.report.columns import MARKS, RELATIVE, Verdict, tolerance_rows
+from meterveil.bench.report.compare import Comparison, TableSpec, compare, compare_cases, datasets_of, tally
+from meterveil.bench.report.leaderboard import Board, boards
+from meterveil.bench.report.reading import Results
+from meterveil.bench.report.rows import board_rows, case_rows
+from meterveil.bench.report.specs import DATASETS, SPECS
+from meterveil.bench.report.strength import strength_sections
+from meterveil.bench.report.text import (
+    LEGEND,
+    claim_rows,
+    measured_words,
+    pivot_rows,
+)
+from meterveil.plots.long_page import long_page
+from meterveil.plots.look import readable
+from meterveil.plots.page import Section
+
+_COLOURS: dict[Verdict, str] = {
+    "reproduced": "#00795a",
+    "better": "#0072B2",
+    "worse": "#b54708",
+    "differs": "#b54708",
+    "not measurable here": "#80868b",
+    "not run yet": "#80868b",
+}
+_VERDICTS = (
+    f"A figure is reproduced where it is within {RELATIVE:.0%} of the paper's, or within the tolerance of "
+    "its column, whichever is more; a case of one attacker and appliance also where the deviations over "
+    "seeds of both sides explain the gap. Outside, it is better or worse for the household, by the column's "
+    "direction. Counts of significant cases compare as shares, since the data at hand hold 18 of the "
+    "paper's 24 cases of UK-DALE (D12)."
+)
+_BOARD = (
+    "Best first by what the strongest attacker reads who was trained on days that this very defence masked "
+    "(adaptive); fixed attackers never saw it. Leak is the share left of what the meter told beyond habits: "
+    "at 0 nothing. Events is the F1 of uses found, by the attacker that finds most; bits is what a minute "
+    "of the meter tells of an appliance, whoever reads it. Compare defences at equal kWh."
+)
+_CASES = "Six attackers and every appliance on the paper's test day, behind our learned defence."
+_KNOWN_TABLES = ("baseline_comparison", "many_days", "strength_", "crossing_", "adaptive_", "evaluation_")
+
+
+def report_page(results: Results) -> str:
+    """Write the page."""
+    sections = [*_summary(results), *_boards(results)]
+    for spec in SPECS:
+        sections += _table(spec, results)
+    sections += [*_case_sections(results), *strength_sections(results), *_others(results), *_missing(results)]
+    signs = {MARKS[verdict]: colour for verdict, colour in _COLOURS.items()}
+    colours: dict[str, str] = {**{str(verdict): colour for verdict, colour in _COLOURS.items()}, **signs}
+    return long_page("meterveil: the paper beside the measurement", sections, _intro(results), colours)
+
+
+def all_comparisons(results: Results) -> dict[str, list[Comparison]]:
+    """Compare every table of the paper, and ours beyond it."""
+    found = {
+        spec.name: [one for dataset in datasets_of(spec, results) for one in compare(spec, dataset, results)]
+        for spec in SPECS
+    }
+    return found | {f"attacker_{dataset}": compare_cases(dataset, results) for dataset in ("ukdale", "redd")}
+
+
+def _intro(results: Results) -> str:
+    counts = tally([one for several in all_comparisons(results).values() for one in several])
+    shown = [verdict for verdict in MARKS if verdict != "beyond the paper"]
+    words = ", ".join(f"{counts.get(verdict, 0)} {verdict}" for verdict in shown)
+    return (
+        "Every figure of the paper beside ours, read from result cards; nothing is measured here. "
+        f"Of the paper's figures: {words}. {len(results.cards):,} cards."
+    )
+
+
+def _summary(results: Results) -> Iterator[Section]:
+    words = "What the paper claims, a line each, and what adaptive attackers read, which it leaves open."
+    yield Section("Claims", words, claim_rows(claims(results)))
+    yield Section("How verdicts are given", f"{_VERDICTS} Signs: {LEGEND}.", tolerance_rows())
+
+
+def _boards(results: Results) -> Iterator[Section]:
+    words = _BOARD
+    for board in boards(results):
+        heading = f"Leaderboard: {_named(board.dataset)}, {_days(board)}"
+        yield Section(heading, words, board_rows(board), board_chart(board))
+        words = ""
+
+
+def _days(board: Board) -> str:
+    known = [one.fixed_f1 or one.adaptive_f1 for one in board.standings]
+    days = max(found.n_days for found in known if found)
+    return f"{days} days" if days > 1 else "one day"
+
+
+def _table(spec: TableSpec, results: Results) -> Iterator[Section]:
+    """Show a table for each data set, with its picture; a table that was never run is listed at the end."""
+    words = spec.words
+    for dataset in datasets_of(spec, results):
+        if not results.of(spec.name, dataset):
+            continue
+        comparisons = compare(spec, dataset, results)
+        draw = CHARTS.get(spec.name)
+        name = _named(dataset)
+        heading = spec.title if name in spec.title else f"{spec.title}, {name}"
+        said = " ".join(part for part in (words, measured_words(comparisons), f"Signs: {LEGEND}.") if part)
+        yield Section(heading, said, pivot_rows(comparisons), draw(comparisons) if draw else None)
+        words = ""
+
+
+def _case_sections(results: Results) -> Iterator[Section]:
+    for dataset in ("ukdale", "redd"):
+        if results.of("overall_transfer", dataset):
+            heading = f"Every attacker and appliance, {_named(dataset)}"
+            yield Section(heading, _CASES, case_rows(dataset, results), cases_chart(dataset, results))
+
+
+def _others(results: Results) -> Iterator[Section]:
+    """Show whatever else was recorded, as it is."""
+    known = {spec.name for spec in SPECS}
+    rows = [["row", "column", "measured", "spread", "days", "note"]]
+    for (table, dataset), cards in results.tables.items():
+        if table in known or table.startswith(_KNOWN_TABLES):
+            continue
+        body = [
+            [
+                card.row,
+                readable(card.column),
+                "" if card.measured is None else f"{card.measured:.4g}",
+                "" if card.spread is None else f"{card.spread:.2g}",
+                str(card.n_days),
+                card.note,
+            ]
+            for card in cards
+        ]
+        yield Section(f"{readable(table).capitalize()}, {_named(dataset)}", "", [*rows, *body])
+
+
+def _missing(results: Results) -> Iterator[Section]:
+    rows = [["table", "data set", "command"]]
+    for spec in SPECS:
+        datasets = [dataset for dataset in spec.datasets if not results.of(spec.name, dataset)]
+        rows += [[spec.title, _named(dataset), spec.command] for dataset in datasets]
+    if len(rows) > 1:
+        yield Section("Not run yet", "Tables that these results do not hold, and what measures them.", rows)
+
+
+def _named(dataset: str) -> str:
+    return DATASETS.get(dataset, dataset)
+
+
+def missing_tables(results: Results) -> Sequence[str]:
+    """Name the tables of which nothing was recorded."""
+    recorded = {table for table, _ in results.tables}
+    return [spec.name for spec in SPECS if spec.name not in recorded]

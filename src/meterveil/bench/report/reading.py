@@ -1,0 +1,91 @@
+"""Cards as they lie in a folder of results, checked one by one: a damaged or foreign file is named."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, FiniteFloat, TypeAdapter, ValidationError
+
+from meterveil.bench.cards import Card, ThreatModel
+from meterveil.errors import InputError
+
+
+class _Document(BaseModel):
+    """Say what a card must look like in a file."""
+
+    table: str
+    row: str
+    column: str
+    dataset: str
+    measured: FiniteFloat | None
+    reported: FiniteFloat | None
+    spread: FiniteFloat | None
+    seeds: tuple[int, ...]
+    n_days: int
+    threat_model: ThreatModel
+    settings: dict[str, Any]
+    note: str
+    commit: str
+
+    def card(self) -> Card:
+        return Card(**self.model_dump(exclude={"commit"}))
+
+
+_DOCUMENTS = TypeAdapter(list[_Document])
+
+
+@dataclass(frozen=True)
+class Results:
+    """Hold every card of a folder."""
+
+    cards: tuple[Card, ...]
+    commits: tuple[str, ...] = ()
+    """Of the package that measured them, each once."""
+
+    @cached_property
+    def tables(self) -> dict[tuple[str, str], tuple[Card, ...]]:
+        """Table and data set -> its cards."""
+        found: dict[tuple[str, str], list[Card]] = {}
+        for card in self.cards:
+            found.setdefault((card.table, card.dataset), []).append(card)
+        return {key: tuple(cards) for key, cards in found.items()}
+
+    def of(self, table: str, dataset: str) -> Sequence[Card]:
+        """Return the cards of a table on a data set; none where it has not been run."""
+        return self.tables.get((table, dataset), ())
+
+
+def read_results(folder: Path) -> Results:
+    """Read all cards below a folder; refuse the folder for the first file that holds something else."""
+    if not folder.is_dir():
+        raise InputError(f"{folder} is no folder of results; give the one that meterveil reproduce wrote")
+    documents = [document for path in sorted(folder.rglob("*.json")) for document in _read(path)]
+    if not documents:
+        raise InputError(f"{folder} holds no result cards; run meterveil reproduce first")
+    commits = sorted({document.commit for document in documents})
+    return Results(tuple(document.card() for document in documents), tuple(commits))
+
+
+def _read(path: Path) -> list[_Document]:
+    try:
+        documents = _DOCUMENTS.validate_json(path.read_bytes())
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        place = ".".join(str(part) for part in first["loc"])
+        what = f"{place}: {first['msg']}" if place else first["msg"]
+        raise InputError(
+            f"{path} is no file of result cards ({what}); take it away, or measure it again"
+        ) from error
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror or error}; mend or remove it") from error
+    for document in documents:
+        if (document.table, document.dataset) != (path.parent.parent.name, path.parent.name):
+            raise InputError(
+                f"{path} holds a card of {document.table}/{document.dataset}; move it to that folder, or "
+                "take it away"
+            )
+    return documents

@@ -1,0 +1,63 @@
+"""Rows of the two largest tables: the leaderboard, and every attacker and appliance."""
+
+from __future__ import annotations
+
+from meterveil.bench.report.compare import case_figures, compare_cases
+from meterveil.bench.report.leaderboard import Board
+from meterveil.bench.report.reading import Results
+from meterveil.bench.report.text import found_text, marked_text
+from meterveil.plots.attack import label
+from meterveil.plots.look import readable
+
+
+def board_rows(board: Board) -> list[list[str]]:
+    """Write a row for each defence, the best first."""
+    rows = [
+        [
+            "defence",
+            "rank",
+            "adaptive F1",
+            "adaptive leak",
+            "fixed F1",
+            "fixed leak",
+            "RMSE Inc. %",
+            "F1 Red. %",
+            "events",
+            "bits",
+            "kWh a day",
+            "SoC at midnight",
+            "neutral cost",
+        ]
+    ]
+    for rank, one in enumerate(board.standings, start=1):
+        rows.append(
+            [
+                readable(one.label),
+                str(rank) if one.adaptive_f1 else "",
+                *(found_text(part, 2) for part in one[1:5]),
+                *(found_text(part, 1) for part in one[5:7]),
+                "" if one.event_f1 is None else f"{one.event_f1:.2f}",
+                "" if one.information_bits is None else f"{one.information_bits:.3f}",
+                *(found_text(part, 2) for part in one[7:9]),
+                found_text(one.neutral_cost, 3),
+            ]
+        )
+    return rows
+
+
+def case_rows(dataset: str, results: Results) -> list[list[str]]:
+    """Write a row for each attacker, target and metric: raw, masked, Delta and p, the paper's and ours."""
+    judged = {(one.row, one.column): one for one in compare_cases(dataset, results)}
+    parts = ("raw", "masked", "delta", "p_value")
+    rows = [["case", "raw, paper", "ours", "masked, paper", "ours", "Δ, paper", "ours", "p, paper", "ours"]]
+    for key, paper, ours in case_figures(dataset, results):
+        one = judged[f"{key.attacker} {key.target}", f"{key.metric}_delta"]
+        digits = 1 if key.metric in ("rmse", "mae") else 2
+        row = [f"{label(key.attacker)}, {readable(key.target)}, {key.metric.upper()}"]
+        for part in parts:
+            places = 2 if part == "p_value" else digits
+            row.append(f"{paper[part]:.{places}f}")
+            row.append(f"{ours[part]:.{places}f}" if part in ours else "")
+        row[6] = marked_text(one)
+        rows.append(row)
+    return rows

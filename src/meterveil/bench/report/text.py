@@ -1,0 +1,89 @@
+"""Figures as people read them, and tables of figures: rows of cells, the head first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from meterveil.bench.report.columns import COLUMNS, MARKS, is_count
+from meterveil.bench.report.compare import Comparison
+from meterveil.bench.report.lookup import Found
+from meterveil.plots.look import readable
+
+NONE = "-"
+LEGEND = ", ".join(f"{mark} {verdict}" for verdict, mark in MARKS.items() if mark)
+
+
+def paper_text(one: Comparison) -> str:
+    """Write the paper's figure; a dash where it has none."""
+    if one.paper is None:
+        return NONE
+    if one.paper_of is not None:
+        return f"{one.paper:.0f}/{one.paper_of}"
+    return f"{one.paper:.{_digits(one)}f}"
+
+
+def ours_text(one: Comparison) -> str:
+    """Write our figure with its interval or its spread; a dash where there is none."""
+    return NONE if one.ours is None else found_text(one.ours, _digits(one))
+
+
+def found_text(found: Found | None, digits: int) -> str:
+    """Write a figure; nothing where it was not measured."""
+    if found is None:
+        return ""
+    if found.of is not None:
+        return f"{found.value:.0f}/{found.of}"
+    value = f"{found.value:z.{digits}f}"
+    if found.low is not None and found.high is not None:
+        return f"{value}\u00a0({found.low:z.{digits}f}..{found.high:z.{digits}f})"
+    return f"{value}±{found.spread:.{digits}f}" if found.spread else value
+
+
+def marked_text(one: Comparison) -> str:
+    """Write our figure with the sign of its verdict before it."""
+    return f"{MARKS[one.verdict]}\u00a0{ours_text(one) if one.ours else ''}".strip()
+
+
+def claim_rows(claims: Sequence[Comparison]) -> list[list[str]]:
+    """Write a row for each claim."""
+    rows = [["claim", "paper", "ours", "verdict", "why"]]
+    return rows + [[one.row, paper_text(one), ours_text(one), one.verdict, one.why] for one in claims]
+
+
+def pivot_rows(comparisons: Sequence[Comparison]) -> list[list[str]]:
+    """Write a row for each label: of every column the paper's figure and ours, and why at the end."""
+    columns = list(dict.fromkeys(one.column for one in comparisons))
+    printed = [c for c in columns if any(one.paper is not None for one in comparisons if one.column == c)]
+    cells = {(one.row, one.column): one for one in comparisons}
+    head = ["row"]
+    for column in columns:
+        words = COLUMNS[column].words
+        head += [f"{words}, paper", "ours"] if column in printed else [words]
+    has_reasons = any(one.why for one in comparisons)
+    rows = [[*head, "why"] if has_reasons else head]
+    for label in dict.fromkeys(one.row for one in comparisons):
+        row = [readable(label)]
+        for column in columns:
+            one = cells.get((label, column))
+            row += [paper_text(one) if one else ""] if column in printed else []
+            row.append(marked_text(one) if one else "")
+        rows.append([*row, _reasons(comparisons, label)] if has_reasons else row)
+    return rows
+
+
+def measured_words(comparisons: Sequence[Comparison]) -> str:
+    """Say over how many seeds and days was measured."""
+    found = [one.ours for one in comparisons if one.ours]
+    if not found:
+        return ""
+    seeds, days = max(one.seeds for one in found), max(one.n_days for one in found)
+    return f"{seeds} seed{'s' * (seeds > 1)}, {f'{days} days' if days > 1 else 'one day'}."
+
+
+def _reasons(comparisons: Sequence[Comparison], label: str) -> str:
+    found = dict.fromkeys(one.why for one in comparisons if one.row == label and one.why)
+    return "; ".join(found)
+
+
+def _digits(one: Comparison) -> int:
+    return 0 if is_count(one.column) else COLUMNS[one.column].digits

@@ -1,0 +1,40 @@
+"""`meterveil report`: everything that was measured, beside the paper, on one page."""
+
+# ruff: noqa: PLC0415  heavy imports wait for the verb
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from meterveil.cli import options as opt
+
+
+def report(
+    *,
+    results: Annotated[Path, typer.Option(help="Folder of result cards.")] = Path("results"),
+    out: opt.Out = Path("out/report"),
+    markdown: Annotated[
+        Path | None,
+        typer.Option(help="Also write the claims into this Markdown file, between its marks."),
+    ] = None,
+) -> None:
+    """Put every measured figure beside the paper's: a page, and tables in CSV and LaTeX. Measures nothing."""
+    from meterveil.bench.report.claims import claims
+    from meterveil.bench.report.files import write_markdown, write_report
+    from meterveil.bench.report.page import missing_tables
+    from meterveil.bench.report.reading import read_results
+    from meterveil.bench.report.text import claim_rows
+    from meterveil.cli.tables import show_file, show_notes, show_table
+
+    found = read_results(results)
+    page = write_report(found, out)
+    if markdown:
+        write_markdown(found, markdown)
+    rows = [row[:4] for row in claim_rows(claims(found))]
+    show_table(rows, "the paper beside the measurement", ("verdict",))
+    missing = missing_tables(found)
+    show_notes([f"not run yet: meterveil reproduce --table {name}" for name in missing])
+    show_file("page", page)

@@ -1,0 +1,73 @@
+"""A long page: one of `page` with a table of contents, verdicts in colour, and dark where readers like it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from html import escape
+
+from meterveil.plots.page import Section, page
+
+_HEADING = re.compile(r"<section><h2>(.*?)</h2>")
+
+
+def long_page(title: str, sections: Sequence[Section], intro: str, verdicts: Mapping[str, str]) -> str:
+    """Write a page whose headings can be jumped to; `verdicts` are cells, or their first sign -> a colour."""
+    head, mark, body = page(title, sections, intro).partition("</h1>")
+    names = [section.heading for section in sections if section.heading]
+    lead, seam, rest = body.partition("<section>")
+    anchored = _HEADING.sub(lambda found: _anchor(found.group(1)), seam + rest)
+    styled = head.replace("</style>", f"{_STYLE}{_colours(verdicts)}</style>", 1)
+    return styled + mark + lead + _contents(names) + _marked(anchored, verdicts)
+
+
+def _anchor(heading: str) -> str:
+    return f'<section id="{_slug(heading)}"><h2>{heading}</h2>'
+
+
+def _contents(names: Sequence[str]) -> str:
+    links = "".join(f'<li><a href="#{_slug(escape(name))}">{escape(name)}</a></li>' for name in names)
+    return f'<nav aria-label="Contents"><ul>{links}</ul></nav>\n'
+
+
+def _slug(text: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
+
+
+def _marked(body: str, verdicts: Mapping[str, str]) -> str:
+    """Give cells that are a verdict, or begin with its sign, a class of their own."""
+    for number, word in enumerate(verdicts):
+        end = "</td>" if word.isascii() else ""
+        cell = re.compile(rf'<td(?: class="words")?>({re.escape(escape(word))}){end}')
+        body = cell.sub(rf'<td class="v{number}">\1{end}', body)
+    return body
+
+
+def _colours(verdicts: Mapping[str, str]) -> str:
+    return "".join(
+        f"td.v{number} {{ color: {colour}; }}\n" for number, colour in enumerate(verdicts.values()) if colour
+    )
+
+
+_STYLE = """
+nav ul { display: flex; flex-wrap: wrap; gap: 4px 14px; list-style: none; margin: 8px 0 0; padding: 8px 0;
+  border-top: 1px solid #e8eaed; border-bottom: 1px solid #e8eaed; font-size: 0.9rem; }
+a { color: #0072B2; text-decoration: none; }
+a:hover { text-decoration: underline; }
+section { scroll-margin-top: 8px; }
+.wide { max-height: 85vh; overflow: auto; margin: 8px 0 12px; }
+thead th { position: sticky; top: 0; z-index: 1; background: #fff; white-space: normal;
+  vertical-align: bottom; }
+th:first-child, td:first-child { position: sticky; left: 0; background: #fff; white-space: normal;
+  min-width: 6.5rem; max-width: 20rem; z-index: 1; }
+thead th:first-child { z-index: 2; }
+td.words:last-child { white-space: normal; min-width: 17rem; }
+@media (max-width: 600px) { th:first-child, td:first-child { max-width: 9rem; } th, td { padding: 4px 7px; } }
+@media (prefers-color-scheme: dark) {
+  body, thead th, th:first-child, td:first-child { background: #1f1f1f; color: #e3e3e3; }
+  nav ul, th, td { border-color: #3c4043; }
+  a { color: #8ab4f8; }
+  .plotly-graph-div { filter: invert(0.88) hue-rotate(180deg); }
+  td[class^="v"] { filter: brightness(1.5); }
+}
+"""
