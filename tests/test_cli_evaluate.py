@@ -38,6 +38,32 @@ def test_defences_are_compared_in_one_table_and_on_one_page(compared):
     assert (folder / "out" / "evaluate.html").resolve().as_uri() in result.output.replace("\n", "")
 
 
+def test_a_leak_below_zero_is_explained_where_it_appears(tmp_path):
+    quick = (
+        "--attackers",
+        "co",
+        "--threat",
+        "fixed",
+        "--seeds",
+        2,
+        "--workers",
+        1,
+        "--out",
+        tmp_path / "out",
+    )
+    misled, plain = (run(name, *quick, "--results", tmp_path / "results") for name in ("flat", "none"))
+    assert "a leak below 0: such an attacker is misled" in said(misled)
+    assert "below 0" not in said(plain)
+
+
+def test_unless_asked_for_nothing_is_recorded_among_the_kept_results(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    result = run("none", "--attackers", "co", "--threat", "fixed", "--seeds", 2, "--workers", 1)
+    assert result.exit_code == 0, result.output
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+    assert (tmp_path / "out/results/evaluation_one_day").is_dir()
+
+
 def test_every_figure_is_kept_as_a_card(compared):
     kept = compared[0] / "results" / "evaluation_one_day" / "synthetic"
     cards = json.loads((kept / "battery--random-equal-3.json").read_text())

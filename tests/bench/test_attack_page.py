@@ -19,6 +19,8 @@ from meterveil.cli.installed import WITHOUT_TORCH
 from meterveil.plots.adaptive import adaptive_figure
 from meterveil.plots.attack import Score, predictions_figure
 
+HEADING = "REDD house 2, 29 April 2011, learned from 10 other days"
+
 
 @pytest.fixture
 def meterveil(tmp_path, monkeypatch):
@@ -27,12 +29,16 @@ def meterveil(tmp_path, monkeypatch):
     return lambda *words: CliRunner().invoke(app, [str(word) for word in words])
 
 
+def said(result):
+    return " ".join(result.output.split())
+
+
 def test_an_attack_ends_with_cards_a_page_and_who_is_no_better_than_blind(meterveil, real_data, tmp_path):
     result = meterveil("attack", "redd", "--data", real_data, "--attackers", "co,mean,off", "--workers", 1)
     assert result.exit_code == 0, result.output
-    assert len(cards.read(tmp_path / "results", "strength_10_training_paper_day")) > 20
+    assert len(cards.read(tmp_path / "out/results", "strength_10_training_paper_day")) > 20
     page = (tmp_path / "out/attack/attack.html").read_text()
-    assert all(f"<h2>{head}</h2>" in page for head in ("REDD house 2, one day", "No better than blind"))
+    assert all(f"<h2>{head}</h2>" in page for head in (HEADING, "No better than blind"))
     assert "<td>102.6</td>" in page  # CO's fridge, and the mean beside it
 
 
@@ -40,26 +46,47 @@ def test_a_crossing_takes_other_houses(meterveil, real_data, tmp_path):
     words = ("--data", real_data, "--attackers", "mean,off", "--workers", 1)
     result = meterveil("attack", "--cross", "redd", *words)
     assert result.exit_code == 0, result.output
-    assert "crossing_redd_1_3_to_2" in result.output
-    assert {card["n_days"] for card in cards.read(tmp_path / "results") if card["column"] == "rmse"} == {10}
+    assert "REDD house 2, 10 days, learned from REDD house 1 and REDD house 3" in said(result)
+    found = cards.read(tmp_path / "out/results")
+    assert {card["n_days"] for card in found if card["column"] == "rmse"} == {10}
 
 
 def test_an_adaptive_curve_ends_with_cards_and_a_page(meterveil, real_data, tmp_path):
     words = ("--data", real_data, "--attackers", "co", "--workers", 1)
     result = meterveil("attack", "redd", "--adaptive", "random", "--copies", "0,1", *words)
     assert result.exit_code == 0, result.output
+    assert f"{HEADING}, behind random" in said(result)
     assert "co, 1 copies" in result.output
+    assert "a leak below 0: such an attacker is misled" in said(result)
     assert "masked copies of the training days" in (tmp_path / "out/attack/adaptive.html").read_text()
-    assert cards.read(tmp_path / "results", "adaptive_random_10_training_1_days")
+    assert cards.read(tmp_path / "out/results", "adaptive_random_10_training_1_days")
 
 
-def test_recorded_cards_are_drawn_without_data(meterveil, tmp_path):
+def test_recorded_cards_are_shown_without_data(meterveil, tmp_path):
     results = Path(__file__).parents[2] / "results"
     result = meterveil("attack", "ukdale", "--recorded", "--results", results)
     assert result.exit_code == 0, result.output
     page = (tmp_path / "out/attack/attack.html").read_text()
-    assert "<h2>UK-DALE, one day</h2>" in page
+    for heading in (
+        "UK-DALE house 1, 18 March 2013, learned from 10 other days",
+        "UK-DALE house 1, 98 days, learned from 40 other days",
+        "REFIT house 2, 14 days, learned from UK-DALE house 1",
+    ):
+        assert f"<h2>{heading}</h2>" in page
+        assert heading in said(result)
     assert "REDD" not in page
+    assert "strength_" not in result.output
+    [kettle] = [line for line in result.output.splitlines() if line.startswith("co kettle")][:1]
+    assert len(kettle.split()) > 4
+
+
+def test_a_recorded_curve_is_shown_along_copies_and_along_epochs(meterveil):
+    results = Path(__file__).parents[2] / "results"
+    result = meterveil("attack", "redd", "--recorded", "--results", results)
+    assert result.exit_code == 0, result.output
+    assert said(result).count(f"{HEADING}, behind random equal") == 2
+    assert "seq2point, 12 copies" in result.output
+    assert "seq2point, 30 epochs" in result.output
 
 
 def test_recorded_cards_are_drawn_where_nothing_can_be_fitted(tmp_path):

@@ -13,6 +13,7 @@ from meterveil.attackers.registry import FLOORS
 from meterveil.bench.cards import Card
 from meterveil.bench.curves import FLOOR, is_reference, lines
 from meterveil.bench.floors import mean_over_appliances, shortfall_rows
+from meterveil.bench.headings import DATASETS, days_read, heading
 from meterveil.bench.metrics import seen
 from meterveil.bench.scoring import score_said
 from meterveil.data import outputs
@@ -45,10 +46,7 @@ def write_attack(attacks: Sequence[tuple[Readings, Sequence[Card]]], folder: Pat
 def write_recorded(cards: Sequence[Card], folder: Path) -> Path:
     """Write the page of recorded cards, table by table, without fitting anything; return it."""
     outputs.folder(folder, FILES)
-    tables: dict[tuple[str, str], list[Card]] = {}
-    for card in cards:
-        tables.setdefault((card.table, card.dataset), []).append(card)
-    sections = [section for several in tables.values() for section in _recorded(several)]
+    sections = [section for several in by_table(cards) for section in _recorded(several)]
     return outputs.write_text(folder / FILES[0], page("What the attackers read", sections))
 
 
@@ -59,15 +57,36 @@ def write_curve(cards: Sequence[Card], steps: str, folder: Path) -> Path:
         "Mean over the appliances of masked test days whose dice no attacker has seen. With 0 copies the "
         "attacker never saw the defence. Where a curve still rises, the defence is not yet measured."
     )
-    section = Section(curve_title(cards), words, (), curve_chart(cards, steps))
+    section = Section(heading(cards), words, (), curve_chart(cards, steps))
     return outputs.write_text(folder / CURVE_FILES[0], page("How far adaptive attackers get", [section]))
+
+
+def by_table(cards: Sequence[Card]) -> list[list[Card]]:
+    """Sort cards into tables, each of one data set."""
+    tables: dict[tuple[str, str], list[Card]] = {}
+    for card in cards:
+        tables.setdefault((card.table, card.dataset), []).append(card)
+    return list(tables.values())
+
+
+def along(cards: Sequence[Card]) -> dict[str, list[Card]]:
+    """Cut a table into curves along copies and epochs, each with the bare meter; none without a defence."""
+    if "defence" not in cards[0].settings:
+        return {}
+    bare = [card for card in cards if is_reference(card)]
+    points = [card for card in cards if not is_reference(card)]
+    measured = {
+        steps: [card for card in points if (card.settings.get("epochs") is not None) == (steps == "epochs")]
+        for steps in _STEPS
+    }
+    return {steps: [*bare, *found] for steps, found in measured.items() if found}
 
 
 def strength_chart(cards: Sequence[Card]) -> go.Figure:
     """Draw the strength of the attackers, from the cards of one table and data set alone."""
     ours = {metric: mean_over_appliances(cards, metric) for metric in METRICS}
     papers = {metric: mean_over_appliances(cards, metric, reported=True) for metric in METRICS}
-    title = f"{_DATASETS[cards[0].dataset]}: mean over appliances, {_days(cards)}"
+    title = f"{DATASETS[cards[0].dataset]}: mean over appliances, {days_read(cards)}"
     return strength_figure(ours, papers, FLOORS, title)
 
 
@@ -104,15 +123,9 @@ def curve_chart(cards: Sequence[Card], steps: str) -> go.Figure:
     }
     clean = {metric: mean_over_appliances(bare, metric) for metric in METRICS}
     prior = {metric: scores[FLOOR] for metric, scores in clean.items() if FLOOR in scores}
-    return adaptive_figure(_STEPS[steps], curves, clean, prior, curve_title(cards))
+    return adaptive_figure(_STEPS[steps], curves, clean, prior, heading(cards))
 
 
-def curve_title(cards: Sequence[Card]) -> str:
-    """Say which defence was attacked, and where."""
-    return f"{_DATASETS[cards[0].dataset]}, defence {cards[0].settings['defence']}"
-
-
-_DATASETS: Mapping[str, str] = {"redd": "REDD", "ukdale": "UK-DALE", "refit": "REFIT"}
 _STEPS: Mapping[str, str] = {
     "copies": "masked copies of the training days",
     "epochs": "epochs of training at most",
@@ -120,39 +133,25 @@ _STEPS: Mapping[str, str] = {
 
 
 def _sections(readings: Readings, cards: Sequence[Card]) -> list[Section]:
-    test = readings.trial.test
-    heading = f"{_DATASETS[test.dataset]} house {test.house}, {_days(cards)}"
-    return [*_strength(heading, cards), Section("As read", "", (), day_picture(readings))]
+    return [*_strength(cards), Section("As read", "", (), day_picture(readings))]
 
 
-def _strength(heading: str, cards: Sequence[Card]) -> list[Section]:
+def _strength(cards: Sequence[Card]) -> list[Section]:
     rows = shortfall_rows(cards)
     words = _BLIND if len(rows) > 1 else f"{_BLIND} Here every attacker beats both on every appliance."
     return [
-        Section(heading, cards[0].table.replace("_", " "), (), strength_chart(cards)),
+        Section(heading(cards), "", (), strength_chart(cards)),
         Section("No better than blind", words, rows if len(rows) > 1 else ()),
     ]
 
 
 def _recorded(cards: Sequence[Card]) -> list[Section]:
     """Show one table of one data set: a curve where it is of a defence, the strength otherwise."""
-    if "defence" not in cards[0].settings:
-        return _strength(f"{_DATASETS[cards[0].dataset]}, {_days(cards)}", cards)
-    bare = [card for card in cards if is_reference(card)]
-    along = {
-        steps: [card for card in cards if (card.settings.get("epochs") is not None) == (steps == "epochs")]
-        for steps in _STEPS
-    }
+    curves = along(cards)
     return [
-        Section(curve_title(cards), _STEPS[steps], (), curve_chart([*bare, *measured], steps))
-        for steps, measured in along.items()
-        if any(not is_reference(card) for card in measured)
-    ]
-
-
-def _days(cards: Sequence[Card]) -> str:
-    count = max(card.n_days for card in cards)
-    return f"{count} days" if count > 1 else "one day"
+        Section(heading(curve), _STEPS[steps], (), curve_chart(curve, steps))
+        for steps, curve in curves.items()
+    ] or _strength(cards)
 
 
 def _used(day: Household) -> tuple[int, float]:

@@ -65,27 +65,6 @@ def measured_points(
         yield measure_point(curve, point, houses, names, workers, on_done)
 
 
-def show_curve(cards: Sequence[Card], steps: str) -> None:
-    """Print the mean over appliances of every attacker and point."""
-    from meterveil.bench.curves import is_reference, lines
-    from meterveil.bench.floors import mean_over_appliances
-    from meterveil.cli.tables import show_table
-
-    metrics = {"rmse": 1, "f1": 2, "f1_head": 2}
-    bare = [card for card in cards if is_reference(card)]
-    rows: dict[str, list[str]] = {}
-    for metric, digits in metrics.items():
-        scores = {f"{name}, bare": value for name, value in mean_over_appliances(bare, metric).items()}
-        for name, line in lines(cards, metric, steps).items():
-            scores |= {f"{name}, {step} {steps}": value for step, (value, _) in line.items()}
-        for row in scores:
-            rows.setdefault(row, [])
-        for row, cells in rows.items():
-            cells.append(f"{scores[row]:.{digits}f}" if row in scores else "")
-    table = [["attacker, mean over appliances", *metrics]]
-    show_table([*table, *([name, *cells] for name, cells in rows.items())])
-
-
 def write_page(cards: Sequence[Card], steps: str, out: Path, pictures: Path | None) -> Path:
     """Write the page, and the picture where it is asked for; return the page."""
     from meterveil.bench.attack_page import curve_chart, write_curve

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import typer
 
 from meterveil.cli import options as opt
-from meterveil.cli.adaptive import curve_of, measured_points, points, show_curve, write_page
+from meterveil.cli.adaptive import curve_of, measured_points, points, write_page
+from meterveil.cli.attack_tables import show_curve, show_recorded, show_strength
 from meterveil.cli.attack_trials import crossing_trials, data_folder, load_houses, own_house_trial
 from meterveil.cli.installed import check_installed
 from meterveil.errors import InputError
@@ -20,7 +21,6 @@ from meterveil.errors import InputError
 if TYPE_CHECKING:
     from meterveil.attackers.fitting import Job
     from meterveil.bench.adaptive_curve import Curve, Point
-    from meterveil.bench.cards import Card
     from meterveil.bench.strength import Trial
 
 
@@ -46,10 +46,13 @@ def attack(
         str, typer.Option(help="With --adaptive: masked copies to learn from, such as 0,1,3,6,12,24.")
     ] = "",
     epochs: Annotated[str, typer.Option(help="With --adaptive: epochs to train, such as 2,5,10,20.")] = "",
-    recorded: Annotated[bool, typer.Option(help="Only draw what --results holds; fit nothing.")] = False,
+    recorded: Annotated[bool, typer.Option(help="Only show what --results holds; fit nothing.")] = False,
     seed: Annotated[int, typer.Option(min=0, help="Seed of all chance.")] = 0,
     workers: Annotated[int, typer.Option(min=1, help="Processes, of one thread each.")] = 2,
-    results: Annotated[Path, typer.Option(help="Folder for the result cards.")] = Path("results"),
+    results: Annotated[
+        Path | None,
+        typer.Option(help="Folder for the result cards; default: out/results, with --recorded results."),
+    ] = None,
     out: opt.Out = Path("out/attack"),
     pictures: Annotated[
         Path | None, typer.Option(help="Also save the figures as PNG in this folder.")
@@ -68,11 +71,11 @@ def attack(
         _refuse({"--copies": copies, "--epochs": epochs}, "is for --adaptive alone; add it or leave this out")
     if recorded:
         given = {"--attackers": attackers, "--cross": cross, "--held-out": held_out, "--adaptive": adaptive}
-        _refuse(given, "does not apply to --recorded: all that is recorded is drawn; leave it out")
-        show_file("page", _draw_recorded(protocol, results, out))
+        _refuse(given, "does not apply to --recorded: all that is recorded is shown; leave it out")
+        show_file("page", _show_recorded(protocol, results or Path("results"), out))
         return
     names = _names(attackers, in_epochs=bool(epochs))
-    outputs.folder(results, ())
+    cards = outputs.folder(results or Path("out/results"), ())
     folder = data_folder(data)
     if cross:
         given = {"--training-days": training_days != 10, "--held-out": held_out, "--adaptive": adaptive}
@@ -84,9 +87,9 @@ def attack(
     if adaptive:
         steps, asked = points(copies, epochs)
         curve = curve_of(trials[0], adaptive)
-        page = _adapt(curve, asked, steps, names, _Places(folder, results, out, pictures), workers)
+        page = _adapt(curve, asked, steps, names, _Places(folder, cards, out, pictures), workers)
     else:
-        page = _attack(trials, names, _Places(folder, results, out, pictures), workers)
+        page = _attack(trials, names, _Places(folder, cards, out, pictures), workers)
     show_file("page", page)
 
 
@@ -110,7 +113,7 @@ def _attack(trials: Sequence[Trial], names: Sequence[str], places: _Places, work
         with _progress(len(names)) as on_done:
             readings = read(trial, load_houses(places.data, trial), names, workers, on_done)
         measured = cards_of(readings)
-        _show(trial, measured)
+        show_strength(measured)
         cards.write(places.results, measured)
         attacks.append((readings, measured))
         if places.pictures:
@@ -120,7 +123,7 @@ def _attack(trials: Sequence[Trial], names: Sequence[str], places: _Places, work
     return write_attack(attacks, places.out)
 
 
-def _draw_recorded(name: str, results: Path, out: Path) -> Path:
+def _show_recorded(name: str, results: Path, out: Path) -> Path:
     from meterveil.bench import cards
     from meterveil.bench.attack_page import write_recorded
     from meterveil.bench.floors import from_documents
@@ -136,7 +139,9 @@ def _draw_recorded(name: str, results: Path, out: Path) -> Path:
     ]
     if not documents:
         raise InputError(f"{results} holds no attack on {dataset}; run meterveil attack {name} first")
-    return write_recorded(from_documents(documents), out)
+    found = from_documents(documents)
+    show_recorded(found)
+    return write_recorded(found, out)
 
 
 def _adapt(
@@ -192,27 +197,3 @@ def _progress(fits: int) -> Iterator[Callable[[Job], None]]:
             bar.update(task, advance=1, description=f"fitted {job.name}")
 
         yield on_done
-
-
-def _show(trial: Trial, measured: Sequence[Card]) -> None:
-    """Print a row for each attacker and target: ours, and the paper's beside it."""
-    from meterveil.cli.tables import show_table
-
-    columns = ("rmse", "f1", "f1_head", "event_f1")
-    rows = [["attacker, target", *(part for name in columns for part in (name, "paper"))]]
-    found = {(card.row, card.column): card for card in measured}
-    for row in dict.fromkeys(card.row for card in measured):
-        cells = [found.get((row, column)) for column in columns]
-        rows.append([row, *(part for card in cells for part in _cell(card))])
-    told = [column for column in zip(*rows, strict=True) if any(column[1:])]
-    show_table([list(row) for row in zip(*told, strict=True)], trial.table)
-
-
-def _cell(card: Card | None) -> tuple[str, str]:
-    if card is None:
-        return "", ""
-    digits = 1 if card.column == "rmse" else 2
-    ours, papers = (
-        "" if value is None else f"{value:.{digits}f}" for value in (card.measured, card.reported)
-    )
-    return ours, papers

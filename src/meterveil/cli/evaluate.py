@@ -69,7 +69,7 @@ def evaluate(
         str | None, typer.Option(help="paper, flat:0.25, a .json file of bands or a .csv file of prices.")
     ] = None,
     workers: Annotated[int, typer.Option(min=1, help="Processes, of one thread each.")] = 2,
-    results: Annotated[Path, typer.Option(help="Folder for the result cards.")] = Path("results"),
+    results: Annotated[Path, typer.Option(help="Folder for the result cards.")] = Path("out/results"),
     out: opt.Out = Path("out/evaluate"),
     pictures: Annotated[
         Path | None, typer.Option(help="Also save the figures as PNG in this folder.")
@@ -214,9 +214,13 @@ def _show(measured: Sequence[Result], against: str, results: Path, out: Path) ->
     from meterveil.bench import cards
     from meterveil.bench.evaluation.compare import find, gap_cards, gap_rows
     from meterveil.bench.evaluation.page import defence_rows, title_of, write_evaluation
-    from meterveil.cli.tables import show_table
+    from meterveil.cli.tables import MISLED, show_notes, show_table
 
-    show_table(defence_rows(measured), title_of(measured[0]))
+    rows = defence_rows(measured)
+    show_table(rows, title_of(measured[0]))
+    leaks = [cell for head, *cells in zip(*rows, strict=True) if "leak" in head for cell in cells]
+    if any(cell.startswith("-") for cell in leaks):
+        show_notes([MISLED])
     other = find(measured, against) if against else None
     if other and len(measured) > 1:
         show_table(gap_rows(measured, other), f"more than with {against}")
