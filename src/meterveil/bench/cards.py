@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from meterveil.data import outputs
 from meterveil.errors import InputError
 
 ThreatModel = Literal["clean", "fixed", "adaptive"]
@@ -45,20 +46,23 @@ class Card:
 
 
 def write(folder: Path, cards: Iterable[Card]) -> list[Path]:
-    """Write the cards of each table, data set and row into one file; return the files."""
+    """Write the cards of each table, data set and row into one file, all or none; return the files."""
     commit = current_commit()
     rows: dict[Path, list[dict[str, Any]]] = {}
     for card in cards:
-        path = folder / card.table / card.dataset / f"{_plain(card.row)}.json"
+        path = path_of(folder, card.table, card.dataset, card.row)
         document = {"key": card.key, **asdict(card), "commit": commit}
         document |= {name: _number(document[name]) for name in ("measured", "reported", "spread")}
         rows.setdefault(path, []).append(document)
-    for path, documents in rows.items():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        half = path.with_suffix(".part")
-        half.write_text(json.dumps(documents, indent=1) + "\n")
-        half.replace(path)
+    outputs.write_all(
+        {path: outputs.text_writer(json.dumps(found, indent=1) + "\n") for path, found in rows.items()}
+    )
     return list(rows)
+
+
+def path_of(folder: Path, table: str, dataset: str, row: str) -> Path:
+    """Name the file that holds the cards of a row."""
+    return folder / table / dataset / f"{_plain(row)}.json"
 
 
 def read(folder: Path, table: str | None = None) -> list[dict[str, Any]]:

@@ -18,6 +18,7 @@ from meterveil.cli.evaluate import evaluate
 from meterveil.cli.export import export
 from meterveil.cli.options import spoken
 from meterveil.cli.report import report
+from meterveil.cli.reproduce import reproduce
 from meterveil.cli.signatures import app as signatures
 from meterveil.cli.simulate import demo, simulate
 from meterveil.cli.train import train
@@ -55,6 +56,7 @@ app.command("train")(train)
 app.command("evaluate")(evaluate)
 app.command("report")(report)
 app.command("export")(export)
+app.command("reproduce")(reproduce)
 
 
 def _say(message: str, colour: str) -> None:

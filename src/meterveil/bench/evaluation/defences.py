@@ -63,9 +63,13 @@ class Contender:
 
     @property
     def training_seconds(self) -> tuple[float, ...]:
-        """Wall time of each training that recorded it."""
-        known = (run.document.get("figures", {}).get("training_seconds") for run in self.runs)
-        return tuple(float(seconds) for seconds in known if seconds is not None)
+        """Wall time of each training that recorded it, with that of a probe that was fitted before it."""
+        known = [(run.document.get("figures", {}).get("training_seconds"), run) for run in self.runs]
+        return tuple(
+            float(seconds) + run.document.get("probe_seconds", 0.0)
+            for seconds, run in known
+            if seconds is not None
+        )
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -100,8 +104,13 @@ def contender(text: str) -> Contender:
             f"{EQUAL}KWH, and what meterveil train wrote"
         )
     parts = [folder] if (folder / RUN).exists() else sorted(path.parent for path in folder.glob(f"*/{RUN}"))
-    runs = tuple(_load(part) for part in parts or [folder])
-    return Contender(folder.resolve().name, tuple(run.policy for run in runs), runs)
+    return trained(folder.resolve().name, parts or [folder])
+
+
+def trained(name: str, folders: Sequence[Path]) -> Contender:
+    """Put a defence to the test that was trained several times, once for each seed."""
+    runs = tuple(_load(folder) for folder in folders)
+    return Contender(name, tuple(run.policy for run in runs), runs)
 
 
 def contenders(texts: Sequence[str]) -> list[Contender]:

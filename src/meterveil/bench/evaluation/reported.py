@@ -1,4 +1,4 @@
-"""What the paper prints of a defence that was measured: its own day, attackers and methods only."""
+"""What the paper prints of a defence that was measured: its own days, attackers and methods only."""
 
 from __future__ import annotations
 
@@ -9,47 +9,52 @@ import pandas as pd
 from meterveil.bench.evaluation.defences import MANAGER
 from meterveil.bench.evaluation.measure import Result
 from meterveil.bench.evaluation.scores import Case
+from meterveil.bench.report.claimed import claimed
+from meterveil.bench.reported import TABLES
 from meterveil.bench.reported import cases as printed_cases
-from meterveil.bench.reported import table as printed_table
 
-_METHODS = {
-    MANAGER: "Ours",
-    "none": "No defense",
-    "random": "Random baseline",
-    "rule_based": "Rule-based baseline",
-    "ddql_flat": "DDQL-flat",
-    "ddql_mi": "DDQL-MI",
-}
-"""Method -> what the paper's comparison calls it."""
+_LABELS = {MANAGER: "ours"}
+"""Method -> label of its row in the paper's comparison, where that is another."""
 
-_DATASETS = {"redd": "REDD", "ukdale": "UK-DALE"}
+_CASES_OF = {"overall_transfer": "ours", "baseline_comparison": "ours"}
+"""Table of ours -> label of the row whose cases the paper prints one by one."""
+
+
+def claims(table: str, dataset: str, label: str) -> dict[str, float]:
+    """Look up what is printed of a row, by column; nothing where the paper has no such row."""
+    rows = claimed(table).items()
+    return {column: value for (*row, column), value in rows if row == [dataset, label]}
 
 
 def papers_headline(result: Result) -> dict[str, float]:
-    """Look up what is printed of this defence as a whole, by column; nothing for another day."""
-    trial = result.spec.trial
-    found: dict[str, float] = {}
+    """Look up what is printed of this defence as a whole, by column.
+
+    A table and a row that are named as the paper's are looked up by these names; a defence that was measured
+    by itself on the paper's day, by its method.
+    """
+    trial, one = result.spec.trial, result.contender
+    dataset = trial.test.dataset
+    if trial.table in TABLES:
+        return claims(trial.table, dataset, one.name)
     if not trial.reported:
-        return found
-    if trial.test.dataset == "ukdale":
-        method = _METHODS.get(result.contender.method)
-        found |= _row(printed_table("baseline_comparison"), "method", method)
-    if result.contender.method == MANAGER:
-        found |= _row(printed_table("overall_transfer"), "dataset", _DATASETS[trial.test.dataset])
-    return found
+        return {}
+    label = _LABELS.get(one.method, one.method)
+    found = claims("baseline_comparison", dataset, label)
+    return found | (claims("overall_transfer", dataset, label) if one.method == MANAGER else {})
 
 
 def papers_case(result: Result, case: Case) -> dict[str, float]:
     """Look up what is printed of a case, by column; the paper has such a table of its own defence only."""
-    trial = result.spec.trial
-    if not trial.reported or result.contender.method != MANAGER:
+    trial, one = result.spec.trial, result.contender
+    own = _CASES_OF.get(trial.table) == one.name if trial.table in TABLES else one.method == MANAGER
+    if not own or not trial.reported:
         return {}
-    return _cases(trial.test.dataset).get((case.attacker, case.target, case.metric), {})
+    return printed_case(trial.test.dataset, case.attacker, case.target, case.metric)
 
 
-def _row(table: pd.DataFrame, key: str, name: str | None) -> dict[str, float]:
-    chosen = table[table[key] == name].drop(columns=key)
-    return {} if chosen.empty else _numbers(chosen.iloc[0])
+def printed_case(dataset: str, attacker: str, target: str, metric: str) -> dict[str, float]:
+    """Look up what is printed of an attacker and a target: `masked`, `delta` and `p_value`."""
+    return _cases(dataset).get((attacker, target, metric), {})
 
 
 @cache

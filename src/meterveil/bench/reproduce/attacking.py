@@ -1,0 +1,110 @@
+"""Steps that fit attackers: to the bare days of a house, or to what a defence made of them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+from meterveil.attackers.fitting import Job
+from meterveil.attackers.protocol import AGGREGATE
+from meterveil.attackers.store import CARD
+from meterveil.attackers.threat import Defence, adaptive, fixed
+from meterveil.bench.reproduce.code import code_hash
+from meterveil.bench.reproduce.entrant import Entrant
+from meterveil.bench.reproduce.place import Place, digest, versions
+from meterveil.bench.reproduce.specs import Training
+from meterveil.bench.strength import Trial
+from meterveil.data import outputs
+from meterveil.data.household import Household
+from meterveil.data.splits import only_days
+
+SECONDS: dict[str, float] = {
+    "fhmm": 40.0,
+    "dae": 60.0,
+    "seq2point": 90.0,
+    "electricity": 150.0,
+    "bert4nilm": 150.0,
+}
+"""Attacker -> roughly what a fit takes; the others take seconds."""
+
+_ADAPTIVE_TAKES = 3.0
+"""Times as long, for copies of the training days."""
+
+
+@dataclass(frozen=True)
+class Attack:
+    """Fit an attacker to bare days; the fit is kept where `meterveil attack` finds it too."""
+
+    trial: Trial
+    name: str
+    folder: Path
+
+    @classmethod
+    def of(cls, trial: Trial, name: str, place: Place) -> Attack:
+        """Find out where the fit belongs."""
+        job = Job(name, learned(trial), taught(trial, place), trial.seed)
+        return cls(trial, name, job.folder)
+
+    @property
+    def seconds(self) -> float:
+        """Roughly what a fit takes."""
+        return SECONDS.get(self.name, 3.0)
+
+    def is_finished(self, place: Place, key: str) -> bool:
+        """Look for the fit, which appears whole."""
+        return (self.folder / CARD).exists()
+
+    def run(self, place: Place, key: str) -> None:
+        """Fit it."""
+        fixed([self.name], taught(self.trial, place), learned(self.trial), self.trial.seed, workers=1)
+
+
+@dataclass(frozen=True)
+class Adapt:
+    """Fit an attacker to one policy of a defence (D11)."""
+
+    trial: Trial
+    entrant: Entrant
+    policy: int
+    name: str
+    copies: int
+
+    @property
+    def seconds(self) -> float:
+        """Roughly what a fit takes."""
+        return _ADAPTIVE_TAKES * SECONDS.get(self.name, 3.0)
+
+    def key(self, place: Place) -> str:
+        """Hash all that can change the fit: the bare days' fit, the policy, and what the battery can do."""
+        bare = Attack.of(self.trial, self.name, place).folder.name
+        one, signatures = self.entrant, self.entrant.setup(place).library.digest()
+        policy = one.runs[self.policy] if isinstance(one.defence, Training) else (one.defence, one.runs)
+        code = code_hash("meterveil.attackers.threat", "meterveil.defenders")
+        return digest("adapt", bare, repr(policy), one.battery, signatures, self.copies, code, versions())
+
+    def is_finished(self, place: Place, key: str) -> bool:
+        """Look for the note; were the fit itself gone, the cell would make it again."""
+        return place.fit(key).exists()
+
+    def run(self, place: Place, key: str) -> None:
+        """Fit it by the very call that the cell will make."""
+        policy, setup = self.entrant.contender(place).policies[self.policy], self.entrant.setup(place)
+        defence = Defence(policy, setup.battery, setup.library, setup.tariff)
+        homes, targets = taught(self.trial, place), learned(self.trial)
+        adaptive([self.name], homes, targets, self.trial.seed, defence, self.copies, workers=1)
+        note = {"format": "meterveil-adapted-1", "attacker": self.name, "defence": self.entrant.label}
+        outputs.write_text(place.fit(key), json.dumps(note) + "\n")
+
+
+def taught(trial: Trial, place: Place) -> tuple[Household, ...]:
+    """Return what attackers learn from."""
+    return tuple(
+        only_days(place.household(part.dataset, part.house).select(trial.learned), part.days)
+        for part in trial.training
+    )
+
+
+def learned(trial: Trial) -> tuple[str, ...]:
+    """Name what attackers learn; the order is part of a fit's name in the cache."""
+    return (*trial.learned, AGGREGATE)

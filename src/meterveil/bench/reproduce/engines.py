@@ -1,0 +1,121 @@
+"""Where tasks run: in processes of this machine, or on a Ray cluster. Both are joblib backends.
+
+An engine gives back what every call returns, in any order, and raises `LostWorkerError` where a process or a
+node died under its calls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from importlib.util import find_spec
+from threading import Event, Thread
+from typing import Any, Protocol
+
+from joblib import Parallel, delayed, parallel_config
+from joblib.externals.loky.process_executor import BrokenProcessPool
+
+from meterveil.errors import InputError, how_to_install
+
+WORKERS = 2
+_POLL_SECONDS = 1.0
+
+Call = Callable[[], Any]
+
+
+class LostWorkerError(Exception):
+    """A process or a node died, and with it whatever it was doing."""
+
+
+class Engine(Protocol):
+    """Run calls somewhere."""
+
+    def run(self, calls: Sequence[Call], while_waiting: Callable[[], object]) -> Iterator[Any]:
+        """Yield what the calls return, as they end where that can be seen.
+
+        `while_waiting` is called now and then where it cannot.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class Local:
+    """Run in processes of one thread each: two beat one of two threads on networks of this size."""
+
+    workers: int = WORKERS
+
+    def run(self, calls: Sequence[Call], while_waiting: Callable[[], object]) -> Iterator[Any]:
+        """Yield every outcome as soon as it is there."""
+        with parallel_config(backend="loky", inner_max_num_threads=1):
+            parallel = Parallel(self.workers, return_as="generator_unordered", batch_size=1)
+            try:
+                yield from parallel(delayed(call)() for call in calls)
+            except BrokenProcessPool as error:
+                raise LostWorkerError(str(error)) from error
+
+
+@dataclass(frozen=True)
+class Ray:
+    """Run on a Ray cluster whose nodes see the same folders under the same names."""
+
+    address: str | None = None
+    """Such as `10.0.0.1:6379` or `auto`; None starts Ray on this machine."""
+    workers: int | None = None
+    """None for every processor of the cluster."""
+
+    def run(self, calls: Sequence[Call], while_waiting: Callable[[], object]) -> Iterator[Any]:
+        """Yield the outcomes once all are there: Ray's backend of joblib tells no sooner."""
+        import ray  # noqa: PLC0415  optional
+        from ray.util.joblib import register_ray  # noqa: PLC0415  optional
+
+        register_ray()  # type: ignore[no-untyped-call]
+        arguments = {"num_cpus": 1}
+        with parallel_config(backend="ray", ray_remote_args=arguments), _Ticking(while_waiting):
+            try:
+                yield from Parallel(self._processors(), batch_size=1)(delayed(call)() for call in calls)
+            except ray.exceptions.RayError as error:
+                raise LostWorkerError(str(error).splitlines()[0]) from error
+
+    def _processors(self) -> int:
+        """Count the processors of the nodes that live: a lost node has taken its own with it."""
+        import ray  # noqa: PLC0415  optional
+
+        self.connect()
+        nodes: list[dict[str, Any]] = ray.nodes()  # type: ignore[no-untyped-call]
+        alive = [int(node["Resources"].get("CPU", 0)) for node in nodes if node["Alive"]]
+        return max(1, min(sum(alive), self.workers or sum(alive)))
+
+    def connect(self) -> None:
+        """Join the cluster, once."""
+        if find_spec("ray") is None:
+            raise InputError(f"--engine ray needs ray; get it with {how_to_install('cluster')}")
+        import ray  # noqa: PLC0415  optional
+
+        if not ray.is_initialized():
+            try:
+                ray.init(self.address, log_to_driver=False)
+            except (ConnectionError, ValueError) as error:
+                raise InputError(
+                    f"there is no Ray cluster at {self.address}: {error}; start one with ray start --head"
+                ) from error
+
+
+class _Ticking:
+    """Call something once a second from a thread of its own."""
+
+    def __init__(self, call: Callable[[], object]) -> None:
+        self._over = Event()
+        self._thread = Thread(target=self._run, args=(call,), daemon=True)
+
+    def _run(self, call: Callable[[], object]) -> None:
+        while not self._over.wait(_POLL_SECONDS):
+            with suppress(OSError):  # a folder that is being written may lose a file between two looks
+                call()
+
+    def __enter__(self) -> None:
+        self._thread.start()
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()

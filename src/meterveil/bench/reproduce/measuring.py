@@ -1,0 +1,157 @@
+"""Steps that measure: a cell becomes cards, or cards that say why it cannot be measured here."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from meterveil.attackers.registry import PAPER_SIX
+from meterveil.bench import cards
+from meterveil.bench.cards import Card
+from meterveil.bench.evaluation.cards import cards_of
+from meterveil.bench.evaluation.measure import Spec, evaluate, measure_bare
+from meterveil.bench.evaluation.reported import claims, printed_case
+from meterveil.bench.evaluation.scores import PAPER_METRICS
+from meterveil.bench.reproduce.code import code_hash
+from meterveil.bench.reproduce.entrant import Entrant
+from meterveil.bench.reproduce.place import Place, digest, fingerprint, versions
+from meterveil.bench.reproduce.specs import Cell
+from meterveil.bench.strength import Trial
+from meterveil.data.protocols import PROTOCOLS
+
+LAYOUT = 1
+"""Goes up whenever the cards of a cell would be others although nothing else has changed."""
+
+_HEADLINES = ("rmse_increase_percent", "f1_reduction_percent")
+_NO_FIGURES = ("house", "active_appliances")
+"""Columns of the paper that describe a row."""
+
+
+@dataclass(frozen=True)
+class Measure:
+    """Let a defence act on the test days and the attackers read; write the cell's cards."""
+
+    cell: Cell
+    trial: Trial
+    entrant: Entrant
+
+    @property
+    def seconds(self) -> float:
+        """Roughly what it takes: attackers read every day under every seed."""
+        return 10.0 + 0.5 * len(self.trial.test.days) * self.cell.seeds
+
+    def key(self, place: Place, fits: tuple[str, ...]) -> str:
+        """Hash all that can change a figure: what is asked, code, libraries, trainings, fits and data."""
+        code = code_hash("meterveil.bench.evaluation.measure", "meterveil.defenders")
+        home = place.household(*self.trial.test.key)
+        data = fingerprint(home, self.trial.targets)
+        asked = [repr(self.cell), self.entrant.runs, fits, self.entrant.setup(place).library.digest()]
+        days = [self.trial.training, self.trial.test, self.trial.targets, self.trial.learned, self.trial.seed]
+        return digest("cell", LAYOUT, asked, days, data, code, versions())
+
+    def is_finished(self, place: Place, key: str) -> bool:
+        """Look for the headline, which is put in place last."""
+        return _is_written(place, self.cell, key)
+
+    def run(self, place: Place, key: str) -> None:
+        """Measure; everything that is slow was done by other tasks and comes from the cache."""
+        stated = {**self.trial.settings, **self.entrant.settings(place), "cell": key}
+        trial = replace(self.trial, settings=stated)
+        attackers = {self.cell.threat: self.cell.attackers}
+        spec = Spec(trial, self.entrant.setup(place), attackers, self.cell.seeds, self.cell.copies)
+        houses = {part.key: place.household(*part.key) for part in (*trial.training, trial.test)}
+        bare = measure_bare(spec, houses, workers=1)
+        result = evaluate(bare, self.entrant.contender(place), workers=1)
+        found = [card for card in cards_of(result) if self._is_own(card)]
+        _write(place, [*found, *self._absent(place, stated)])
+
+    def _is_own(self, card: Card) -> bool:
+        """Leave what depends on no attacker to the cell of the fixed ones, so that no two cells write it."""
+        return self.cell.threat == "fixed" or card.threat_model == "adaptive"
+
+    def _absent(self, place: Place, settings: dict[str, object]) -> Iterator[Card]:
+        """Say of every case that the paper prints and the data lack that it is missing (D12)."""
+        if self.cell.table != "overall_transfer" or self.cell.dataset not in PROTOCOLS:
+            return
+        day = self.trial.test.days[0]
+        known_w = place.household(*self.trial.test.key).day(day).appliances_w
+        for target in PROTOCOLS[self.cell.dataset].targets:
+            if target not in self.trial.targets:
+                metered = target in known_w and not np.isnan(known_w[target]).all()
+                why = "stood still" if metered else "is not metered in the data at hand"
+                note = f"not measured: the {target.replace('_', ' ')} {why} on {day}"
+                yield from _absent_cases(self.cell, target, note, settings)
+
+
+@dataclass(frozen=True)
+class Excuse:
+    """Write down that a cell cannot be measured with the data at hand, beside what the paper prints."""
+
+    cell: Cell
+    reason: str
+
+    @property
+    def seconds(self) -> float:
+        """No time at all."""
+        return 0.1
+
+    def key(self) -> str:
+        """Hash what is said."""
+        return digest("excuse", LAYOUT, repr(self.cell), self.reason)
+
+    def is_finished(self, place: Place, key: str) -> bool:
+        """Look for the cards."""
+        return _is_written(place, self.cell, key)
+
+    def run(self, place: Place, key: str) -> None:
+        """Write a card without a figure for each that the paper prints."""
+        printed = claims(self.cell.table, self.cell.dataset, self.cell.row.label)
+        columns = dict.fromkeys([*_HEADLINES, *(name for name in printed if name not in _NO_FIGURES)])
+        blank = _blank(self.cell, _headline(self.cell), {"cell": key}, f"not measured: {self.reason}")
+        _write(place, [replace(blank, column=column, reported=printed.get(column)) for column in columns])
+
+
+def _absent_cases(cell: Cell, target: str, note: str, settings: dict[str, object]) -> Iterator[Card]:
+    for attacker in PAPER_SIX:
+        blank = _blank(cell, f"{attacker} {target}, {cell.row.label}, {cell.threat}", settings, note)
+        for metric in PAPER_METRICS:
+            printed = printed_case(cell.dataset, attacker, target, metric)
+            columns = {metric: "masked", f"{metric}_delta": "delta", f"{metric}_p": "p_value"}
+            for column, name in columns.items():
+                yield replace(blank, column=column, reported=printed.get(name))
+
+
+def _blank(cell: Cell, row: str, settings: dict[str, object], note: str) -> Card:
+    return Card(
+        table=cell.table,
+        row=row,
+        column="",
+        dataset=cell.dataset,
+        measured=None,
+        seeds=(),
+        n_days=0,
+        threat_model=cell.threat,
+        settings=dict(settings),
+        note=note,
+    )
+
+
+def _headline(cell: Cell) -> str:
+    return f"headline, {cell.row.label}, {cell.threat}"
+
+
+def _write(place: Place, found: list[Card]) -> None:
+    """Put the headline in place last: it says that the cell is whole."""
+    cards.write(place.results, sorted(found, key=lambda card: card.row.startswith("headline, ")))
+
+
+def _is_written(place: Place, cell: Cell, key: str) -> bool:
+    path = cards.path_of(place.results, cell.table, cell.dataset, _headline(cell))
+    try:
+        documents = json.loads(path.read_text(encoding="utf-8"))
+        return bool(documents) and all(card["settings"].get("cell") == key for card in documents)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return False
