@@ -16,6 +16,7 @@ from meterveil.bench.cards import Card
 from meterveil.cli import app
 from meterveil.cli.attack import _names
 from meterveil.cli.installed import WITHOUT_TORCH
+from meterveil.data.protocols import REDD_HOUSE2
 from meterveil.plots.adaptive import adaptive_figure
 from meterveil.plots.attack import Score, predictions_figure
 
@@ -40,6 +41,22 @@ def test_an_attack_ends_with_cards_a_page_and_who_is_no_better_than_blind(meterv
     page = (tmp_path / "out/attack/attack.html").read_text()
     assert all(f"<h2>{head}</h2>" in page for head in (HEADING, "No better than blind"))
     assert "<td>102.6</td>" in page  # CO's fridge, and the mean beside it
+
+
+def test_sub_meters_can_stand_in_for_the_mains_and_the_result_says_so(meterveil, real_data, tmp_path):
+    words = ("--data", real_data, "--attackers", "co,off", "--workers", 1, "--aggregate", "submeters")
+    result = meterveil("attack", "redd", *words)
+    assert result.exit_code == 0, result.output
+    assert f"{HEADING}, load summed from sub-meters" in said(result)
+    assert (
+        f"<h2>{HEADING}, load summed from sub-meters</h2>"
+        in (tmp_path / "out/attack/attack.html").read_text()
+    )
+    found = cards.read(tmp_path / "out/results", "strength_10_training_paper_day_submeters")
+    assert {card["settings"]["aggregate"] for card in found} == {"submeters"}
+    assert found[0]["settings"]["summed"] == list(REDD_HOUSE2.targets)
+    [fridge] = [card for card in found if (card["row"], card["column"]) == ("co fridge", "rmse")]
+    assert fridge["measured"] < 90.0  # of the mains 102.6
 
 
 def test_a_crossing_takes_other_houses(meterveil, real_data, tmp_path):
@@ -152,6 +169,9 @@ def test_nothing_recorded_is_said(meterveil, tmp_path):
         (["redd", "--adaptive", "shout"], "there is no defence 'shout'"),
         (["redd", "--adaptive", "flat", "--copies", "many"], "--copies 'many' is no list of numbers"),
         (["redd", "--adaptive", "flat", "--copies", "1,2", "--epochs", "3"], "would be two curves"),
+        (["redd", "--aggregate", "sum"], "--aggregate 'sum' is unknown"),
+        (["redd", "--aggregate", "submeters", "--cross"], "--aggregate does not apply to --cross"),
+        (["redd", "--aggregate", "submeters", "--adaptive", "flat"], "--aggregate does not apply to --adap"),
         (["refit"], "there is no protocol 'refit'"),
     ],
 )

@@ -103,13 +103,16 @@ def own_house(
     dataset, house = protocol.dataset, protocol.house
     is_papers_day = test == protocol.test[:1]
     days = "paper_day" if is_papers_day else f"{len(test)}_days"
-    settings = {
+    settings: dict[str, Any] = {
         "house": house,
         "training_days": len(training),
         "training": [str(training[0]), str(training[-1])],
         "test": [str(test[0]), str(test[-1])] if test else [],
         "aggregate": protocol.aggregate,
     }
+    if protocol.aggregate == "submeters":  # not of all: some are unknown for months, and so would the sum be
+        days += "_submeters"
+        settings["summed"] = list(protocol.many_day_targets)
     return Trial(
         table=f"strength_{len(training)}_training_{days}",
         training=(HouseDays(dataset, house, training),),

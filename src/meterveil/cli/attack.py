@@ -14,7 +14,7 @@ import typer
 from meterveil.cli import options as opt
 from meterveil.cli.adaptive import curve_of, measured_points, points, write_page
 from meterveil.cli.attack_tables import show_curve, show_recorded, show_strength
-from meterveil.cli.attack_trials import crossing_trials, data_folder, load_houses, own_house_trial
+from meterveil.cli.attack_trials import DaysAsked, crossing_trials, data_folder, load_houses, own_house_trial
 from meterveil.cli.installed import check_installed
 from meterveil.errors import InputError
 
@@ -39,6 +39,9 @@ def attack(
     reserve_days: Annotated[
         int, typer.Option(help="With --held-out: read no day that this many training days would take.")
     ] = 0,
+    aggregate: Annotated[
+        str, typer.Option(help="What is read: mains, or submeters for the sum of the appliances asked for.")
+    ] = "mains",
     adaptive: Annotated[
         str, typer.Option(metavar="DEFENCE", help="Adapt to what this defence makes of the meter.")
     ] = "",
@@ -69,9 +72,13 @@ def attack(
     outputs.folder(out, CURVE_FILES if adaptive else FILES)
     if not adaptive:
         _refuse({"--copies": copies, "--epochs": epochs}, "is for --adaptive alone; add it or leave this out")
+    submeters = opt.from_submeters(aggregate)
+    if adaptive:
+        _refuse({"--aggregate": submeters}, "does not apply to --adaptive: it reads the mains; leave it out")
     if recorded:
         given = {"--attackers": attackers, "--cross": cross, "--held-out": held_out, "--adaptive": adaptive}
-        _refuse(given, "does not apply to --recorded: all that is recorded is shown; leave it out")
+        why = "does not apply to --recorded: all that is recorded is shown; leave it out"
+        _refuse(given | {"--aggregate": submeters}, why)
         show_file("page", _show_recorded(protocol, results or Path("results"), out))
         return
     names = _names(attackers, in_epochs=bool(epochs))
@@ -79,11 +86,12 @@ def attack(
     folder = data_folder(data)
     if cross:
         given = {"--training-days": training_days != 10, "--held-out": held_out, "--adaptive": adaptive}
-        why = "does not apply to --cross: a crossing has its own days; leave it out"
-        _refuse(given | {"--reserve-days": reserve_days}, why)
+        why = "does not apply to --cross: a crossing has its own days and reads the mains; leave it out"
+        _refuse(given | {"--reserve-days": reserve_days, "--aggregate": submeters}, why)
         trials = crossing_trials(protocol, seed)
     else:
-        trials = [own_house_trial(folder, protocol, training_days, held_out, reserve_days, seed)]
+        days = DaysAsked(training_days, held_out, reserve_days)
+        trials = [own_house_trial(folder, protocol, days, "submeters" if submeters else "mains", seed)]
     if adaptive:
         steps, asked = points(copies, epochs)
         curve = curve_of(trials[0], adaptive)

@@ -5,13 +5,26 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from meterveil.errors import InputError
 
 if TYPE_CHECKING:
     from meterveil.bench.strength import Houses, Trial
+    from meterveil.data.household import Aggregate, Household
+    from meterveil.data.protocols import Dataset
+
+
+class DaysAsked(NamedTuple):
+    """Say which days are asked for."""
+
+    training: int
+    held_out: bool = False
+    reserved: int = 0
+    """Read no day that so many training days would take."""
 
 
 def data_folder(data: Path | None) -> Path:
@@ -29,16 +42,14 @@ def crossing_trials(name: str, seed: int) -> list[Trial]:
     return [crossing.trial(seed) for crossing in crossings(name)]
 
 
-def own_house_trial(
-    folder: Path, name: str, training_days: int, held_out: bool, reserve_days: int, seed: int
-) -> Trial:
+def own_house_trial(folder: Path, name: str, asked: DaysAsked, aggregate: Aggregate, seed: int) -> Trial:
     """Learn a house from some of its days and read others."""
     from meterveil.bench.strength import longer_training, own_house
-    from meterveil.data.load import load
     from meterveil.data.protocols import protocol
 
-    chosen = protocol(name)
-    household = load(folder / chosen.dataset, chosen.house)
+    training_days, held_out, reserve_days = asked
+    chosen = replace(protocol(name), aggregate=aggregate)
+    household = _load(folder, (chosen.dataset, chosen.house), chosen.many_day_targets, aggregate)
     training = longer_training(chosen, household, training_days)
     if reserve_days and not held_out:
         raise InputError("--reserve-days is for --held-out alone; add it or leave this out")
@@ -54,7 +65,15 @@ def own_house_trial(
 
 def load_houses(folder: Path, trial: Trial) -> Houses:
     """Load every house that teaches or is read."""
+    keys = dict.fromkeys(part.key for part in (*trial.training, trial.test))
+    aggregate, summed = trial.settings["aggregate"], trial.settings.get("summed", ())
+    return {key: _load(folder, key, summed, aggregate) for key in keys}
+
+
+def _load(folder: Path, key: tuple[Dataset, int], summed: Sequence[str], aggregate: Aggregate) -> Household:
     from meterveil.data.load import load
 
-    keys = dict.fromkeys(part.key for part in (*trial.training, trial.test))
-    return {key: load(folder / key[0], key[1]) for key in keys}
+    dataset, house = key
+    if aggregate == "mains":
+        return load(folder / dataset, house)
+    return load(folder / dataset, house, appliances=summed, aggregate=aggregate)
