@@ -141,6 +141,6 @@ def test_nothing_leaks_where_the_clean_attacker_is_no_better_than_the_prior():
 
 
 def test_an_unknown_metric_lists_the_known_ones():
-    assert [harm_sign(name) for name in ("rmse", "f1")] == [1, -1]
+    assert [harm_sign(name) for name in ("rmse", "f1", "f1_head")] == [1, -1, -1]
     with pytest.raises(InputError, match=f"there is no metric 'auc'; there are {', '.join(HARM_SIGN)}"):
         leak("auc", 0, 1, 1)

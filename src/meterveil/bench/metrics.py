@@ -26,6 +26,8 @@ HARM_SIGN: dict[str, int] = {
     "precision": -1,
     "recall": -1,
     "f1": -1,
+    "f1_head": -1,
+    "f1_best": -1,
     "event_precision": -1,
     "event_recall": -1,
     "event_f1": -1,

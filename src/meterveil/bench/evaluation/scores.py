@@ -24,8 +24,6 @@ CONFIDENCE_PERCENT = 95.0
 LEAST_DAYS = 5
 """Fewer days than this give no interval: their bootstrap would only repeat them."""
 
-_SAME_HARM = {BEST_F1: "f1", "f1_head": "f1"}
-
 
 class Estimate(NamedTuple):
     """A figure with its confidence interval over days; NaN bounds where too few days give none."""
@@ -93,11 +91,11 @@ class Case:
     @property
     def is_harmful(self) -> bool:
         """Tell whether the attacker reads significantly less."""
-        return bool(is_harmful(_harm(self.metric), self.delta, self.p))
+        return bool(is_harmful(self.metric, self.delta, self.p))
 
     def leak(self, prior: float) -> float:
         """Return the share that is still told of what the meter told beyond habits."""
-        return float(leak(_harm(self.metric), prior, self.raw, self.masked))
+        return float(leak(self.metric, prior, self.raw, self.masked))
 
 
 def cases_of(attacker: str, raw: Scores, masked: Sequence[Scores]) -> list[Case]:
@@ -161,14 +159,14 @@ def strongest(cases: Sequence[Case], prior: Mapping[tuple[str, str], FloatArray]
     """
     names = list(dict.fromkeys(case.attacker for case in cases if case.attacker not in FLOORS))
     tables = {name: _by_target(cases, name, metric) for name in names}
-    sign = -harm_sign(_harm(metric))
+    sign = -harm_sign(metric)
     first = max(names, key=lambda name: sign * mean(_means(tables[name][1])))
     clean = max(names, key=lambda name: sign * mean(_means(tables[name][0])))
     targets = list(tables[first][2])
     floor = np.array([prior[target, metric] for target in targets])
     floor = np.where(np.isnan(tables[first][1]), np.nan, floor)
     rows = np.concatenate([floor, tables[clean][0], tables[first][1]])
-    told = estimate(rows, lambda means: float(leak(_harm(metric), *_thirds(means))))
+    told = estimate(rows, lambda means: float(leak(metric, *_thirds(means))))
     blind, bare, _ = _thirds(_means(rows))
     return Strongest(first, estimate(tables[first][1], mean), bare, blind, told)
 
@@ -241,7 +239,3 @@ def _by_target(
     ]
     raw, masked = (np.array(column) for column in zip(*(case.paired() for case in mine), strict=True))
     return raw, masked, tuple(case.target for case in mine)
-
-
-def _harm(metric: str) -> str:
-    return _SAME_HARM.get(metric, metric)
