@@ -37,9 +37,9 @@ def _slug(text: str) -> str:
 def _marked(body: str, verdicts: Mapping[str, str]) -> str:
     """Give cells that are a verdict, or begin with its sign, a class of their own."""
     for number, word in enumerate(verdicts):
-        end = "</td>" if word.isascii() else ""
+        end, kind = ("</td>", " words") if word.isascii() else ("", "")
         cell = re.compile(rf'<td(?: class="words")?>({re.escape(escape(word))}){end}')
-        body = cell.sub(rf'<td class="v{number}">\1{end}', body)
+        body = cell.sub(rf'<td class="v{number}{kind}">\1{end}', body)
     return body
 
 
@@ -55,14 +55,23 @@ nav ul { display: flex; flex-wrap: wrap; gap: 4px 14px; list-style: none; margin
 a { color: #0072B2; text-decoration: none; }
 a:hover { text-decoration: underline; }
 section { scroll-margin-top: 8px; }
-.wide { max-height: 85vh; overflow: auto; margin: 8px 0 12px; }
+section > div { max-width: 100%; overflow-x: auto; }
+.wide { overflow: auto; margin: 8px 0 12px; }
+.wide:has(tr:nth-child(31)) { max-height: 85vh; }
 thead th { position: sticky; top: 0; z-index: 1; background: #fff; white-space: normal;
   vertical-align: bottom; }
 th:first-child, td:first-child { position: sticky; left: 0; background: #fff; white-space: normal;
   min-width: 6.5rem; max-width: 20rem; z-index: 1; }
 thead th:first-child { z-index: 2; }
+td.words { white-space: normal; }
 td.words:last-child { white-space: normal; min-width: 17rem; }
-@media (max-width: 600px) { th:first-child, td:first-child { max-width: 9rem; } th, td { padding: 4px 7px; } }
+@media (max-width: 600px) {
+  table { font-size: 0.82rem; }
+  th, td { padding: 4px 6px; }
+  th:first-child, td:first-child { max-width: 9.5rem; }
+  td.words:first-child { min-width: 9.5rem; }
+  nav ul { flex-wrap: nowrap; overflow-x: auto; white-space: nowrap; }
+}
 @media (prefers-color-scheme: dark) {
   body, thead th, th:first-child, td:first-child { background: #1f1f1f; color: #e3e3e3; }
   nav ul, th, td { border-color: #3c4043; }

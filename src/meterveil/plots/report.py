@@ -48,7 +48,7 @@ def bars_figure(panels: Mapping[str, Mapping[str, Pair]], title: str = "") -> go
         len(panels), 1, shared_xaxes=True, vertical_spacing=0.14, subplot_titles=_bold(panels)
     )
     for row, pairs in enumerate(panels.values(), start=1):
-        names = [look.readable(name) for name in pairs]
+        names = [_broken(look.readable(name)) for name in pairs]
         for words, colour, values in (
             ("paper", PAPER, [pair.paper for pair in pairs.values()]),
             ("measured", look.METER, [pair.ours for pair in pairs.values()]),
@@ -57,9 +57,11 @@ def bars_figure(panels: Mapping[str, Mapping[str, Pair]], title: str = "") -> go
                 bar = go.Bar(x=names, y=values, name=words, legendgroup=words, showlegend=row == 1)
                 figure.add_trace(bar.update(marker_color=colour, hovertemplate="%{x}: %{y:.1f}"), row, 1)
     look.head_panels(figure)
-    figure.update_xaxes(type="category", tickangle=-30)
+    figure.update_xaxes(type="category", automargin=True, autotickangles=[0, 90])
     figure.update_yaxes(ticksuffix=" %")
-    return _below(look.figure_of(figure, title, 140 + _ROW_PX * len(panels)))
+    figure = look.figure_of(figure, title, 110 + _ROW_PX * len(panels))
+    corner = {"x": 1, "xanchor": "right", "y": 1.01}
+    return figure.update_layout(barmode="group", bargap=0.3, legend=corner, hovermode="closest")
 
 
 def sensitivity_figure(
@@ -106,7 +108,7 @@ def pareto_figure(points: Sequence[Price], title: str = "") -> go.Figure:
         figure.add_trace(line, row, 1)
     look.head_panels(figure)
     figure.update_yaxes(ticksuffix=" %")
-    figure.update_xaxes(title_text="cost of a day, with the charge bought back", row=2, col=1)
+    figure.update_xaxes(title_text="neutral cost of a day", row=2, col=1)
     return look.figure_of(figure, title, 520).update_layout(hovermode="closest", margin_b=60)
 
 
@@ -117,9 +119,13 @@ def cases_figure(panels: Mapping[str, Mapping[str, Mapping[str, Reading]]], titl
     """
     metrics = list(dict.fromkeys(metric for columns in panels.values() for metric in columns))
     titles = [
-        f"<b>{look.readable(target)}</b>, {metric}" if metric in panels[target] else ""
+        ""
+        if metric not in panels[target]
+        else metric
+        if number
+        else f"<b>{look.readable(target)}</b>, {metric}"
         for target in panels
-        for metric in metrics
+        for number, metric in enumerate(metrics)
     ]
     figure = make_subplots(
         len(panels),
@@ -167,6 +173,11 @@ def _curve(points: Mapping[float, float], words: str, colour: str, dash: str, is
         line={"color": colour, "width": 2, "dash": dash},
         hovertemplate="%{y:.1f}",
     )
+
+
+def _broken(name: str) -> str:
+    """Break a long name into two lines where it can be broken."""
+    return name.replace(" house", "<br>house").replace(" (", "<br>(")
 
 
 def _bold(words: Sequence[str] | Mapping[str, object]) -> list[str]:

@@ -72,7 +72,7 @@ def cases_chart(dataset: str, results: Results) -> go.Figure | None:
     for key, paper, ours in case_figures(dataset, results):
         if key.metric in _CASE_METRICS:
             measured = measured or bool(ours)
-            reading = Reading(ours.get("raw", paper["raw"]), ours.get("masked"), paper["masked"])
+            reading = Reading(ours.get("raw"), ours.get("masked"), paper["masked"])
             columns = panels.setdefault(key.target, {})
             columns.setdefault(_CASE_METRICS[key.metric], {})[key.attacker] = reading
     return cases_figure(panels) if measured else None
@@ -88,7 +88,7 @@ def board_chart(board: Board) -> go.Figure | None:
         read = one.adaptive_f1 if is_adaptive else one.fixed_f1
         if read and one.throughput_kwh:
             bounds = [float("nan") if end is None else end for end in (read.low, read.high)]
-            points.append(Point(one.label, one.throughput_kwh.value, read.value, *bounds))
+            points.append(Point(_short(one.label), one.throughput_kwh.value, read.value, *bounds))
     threat = "adaptive" if is_adaptive else "fixed"
     return defences_figure(points, board.prior_f1, board.raw_f1, threat) if points else None
 
@@ -112,6 +112,11 @@ def _along(comparisons: Comparisons, factor: str, column: str) -> dict[float, Pa
         if one.column == column and (value or one.row == "main"):
             found[float(value.group(1)) if value else _MAIN[factor]] = _pair(one)
     return found
+
+
+def _short(label: str) -> str:
+    """Leave out what finds no room beside a point on a phone."""
+    return label.replace(" settings)", ")")
 
 
 def _pair(one: Comparison) -> Pair:

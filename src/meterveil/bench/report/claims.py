@@ -110,12 +110,12 @@ def _difference(
     value = derive(lambda label, column: found.value if (found := recorded.find(label, column)) else None)
     if value is None:
         return _worded(Comparison(table, dataset, "", "difference", "not run yet", paper), dataset, words)
-    verdict, why = judge("difference", paper, value), ""
+    verdict, gap = judge("difference", paper, value), ""
     if paper is not None and value <= 0 < paper:  # whatever the tolerance: the sign is the claim
         verdict = "worse"
     if paper is not None and verdict != "reproduced":
-        why = f"{value - paper:+.1f}, allowed ±{tolerance('difference', paper):.1f}"
-    one = Comparison(table, dataset, "", "difference", verdict, paper, ours=Found(value), why=why)
+        gap = f"{value - paper:+.1f}, allowed ±{tolerance('difference', paper):.1f}"
+    one = Comparison(table, dataset, "", "difference", verdict, paper, ours=Found(value), gap=gap)
     return _worded(one, dataset, words)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -27,6 +28,9 @@ class Comparison:
     """Cases that the paper counted, where the figure is a count."""
     ours: Found | None = None
     why: str = ""
+    """Why it cannot be measured, or may differ."""
+    gap: str = ""
+    """How far apart the figures are, where that is more than allowed."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +59,7 @@ def compare(spec: TableSpec, dataset: str, results: Results) -> list[Comparison]
     """Compare all of a table on a data set: the paper's rows first, then those that it does not have."""
     recorded = Recorded(results.of(spec.name, dataset))
     papers = claimed.labels(spec.name, dataset)
-    rows = [*papers, *(label for label in recorded.labels if label not in papers)]
+    rows = [*papers, *sorted((label for label in recorded.labels if label not in papers), key=_natural)]
     found = [
         compare_one(spec.name, dataset, row, column, recorded) for row in rows for column in spec.columns
     ]
@@ -71,8 +75,9 @@ def compare_one(table: str, dataset: str, row: str, column: str, recorded: Recor
         verdict, why = _missing(dataset, row, recorded)
         return Comparison(table, dataset, row, column, verdict, paper, _count(column, cases), None, why)
     verdict = judge(column, *_comparable(column, paper, cases, ours))
-    why = _why(column, verdict, paper, cases, ours)
-    return Comparison(table, dataset, row, column, verdict, paper, _count(column, cases), ours, why)
+    gap = "" if paper is None else _gap(column, verdict, paper, cases, ours)
+    why = REASONS.get(column, "") if gap else ""
+    return Comparison(table, dataset, row, column, verdict, paper, _count(column, cases), ours, why, gap)
 
 
 def compare_cases(dataset: str, results: Results) -> list[Comparison]:
@@ -101,7 +106,7 @@ def _compare_case(
         why = recorded.case_excuse("ours", key.attacker, key.target)
         why = why or (MISSING.get((dataset, key.target), "") if measured else "")
         verdict: Verdict = "not measurable here" if why else "not run yet"
-        return Comparison(table, dataset, row, column, verdict, paper, None, None, why)
+        return Comparison(table, dataset, row, column, verdict, paper, why=why)
     seeds_move = printed["delta_std"] + (ours.spread or 0.0)
     verdict = judge(column, paper, ours.value, seeds_move)
     return Comparison(table, dataset, row, column, verdict, paper, None, ours)
@@ -152,23 +157,21 @@ def _comparable(
     return share, ours.value / ours.of if ours.of else 0.0
 
 
-def _why(
-    column: str,
-    verdict: Verdict,
-    paper: float | None,
-    cases: float | None,
-    ours: Found,
-) -> str:
-    """Say how far apart the figures are where they are apart, and why where that is known."""
-    if verdict not in ("better", "worse", "differs") or paper is None:
+def _gap(column: str, verdict: Verdict, paper: float, cases: float | None, ours: Found) -> str:
+    """Say how far apart the figures are, where they are further apart than allowed."""
+    if verdict not in ("better", "worse", "differs"):
         return ""
-    known = COLUMNS[column]
     theirs, mine = _comparable(column, paper, cases, ours)
-    allowed = tolerance(column, theirs or 0.0)
-    digits = 2 if is_count(column) else known.digits
-    share = " of the share" if is_count(column) else ""
-    apart = f"{known.words}: {mine - (theirs or 0.0):+.{digits}f}{share}, allowed ±{allowed:.{digits}f}"
-    return f"{apart}; {REASONS[column]}" if column in REASONS else apart
+    theirs = theirs or 0.0
+    digits = 2 if is_count(column) else COLUMNS[column].digits
+    allowed = tolerance(column, theirs)
+    return f"{mine - theirs:+.{digits}f}{' of all' * is_count(column)}, allowed ±{allowed:.{digits}f}"
+
+
+def _natural(label: str) -> list[tuple[float, str]]:
+    """Sort numbers in names as numbers: lambda 0 before lambda 0.25."""
+    parts = re.split(r"(\d+(?:\.\d+)?)", label)
+    return [(float(part), "") if part[:1].isdigit() else (-1.0, part) for part in parts if part]
 
 
 def _count(column: str, cases: float | None) -> int | None:

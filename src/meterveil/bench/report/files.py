@@ -15,7 +15,7 @@ from meterveil.bench.report.leaderboard import boards
 from meterveil.bench.report.page import all_comparisons, report_page
 from meterveil.bench.report.reading import Results
 from meterveil.bench.report.rows import board_rows, case_rows
-from meterveil.bench.report.text import claim_rows, ours_text, paper_text, pivot_rows
+from meterveil.bench.report.text import claim_rows, ours_text, paper_text, pivot_rows, reason_words
 from meterveil.data import outputs
 from meterveil.errors import InputError
 
@@ -26,7 +26,7 @@ BEGIN, END = "<!-- claims: meterveil report -->", "<!-- end of claims -->"
 _CSV_HEAD = (
     *("dataset", "row", "column", "paper", "paper_cases"),
     *("ours", "spread", "low", "high", "cases", "seeds", "days"),
-    *("verdict", "why"),
+    *("verdict", "gap", "why"),
 )
 
 
@@ -79,7 +79,7 @@ def _tables(results: Results) -> dict[str, str]:
             is_cases = name.startswith("attacker_")
             rows = case_rows(dataset, results) if is_cases else pivot_rows(here)
             stem = name if name.endswith(dataset) else f"{name}_{dataset}"
-            found[f"{stem}.tex"] = latex(rows, f"{name}, {dataset}")
+            found[f"{stem}.tex"] = latex(rows, f"{name}, {dataset}. {reason_words(here)}".strip())
     for board in boards(results):
         stem = f"leaderboard_{board.table}_{board.dataset}"
         found[f"{stem}.csv"] = _csv(board_rows(board))
@@ -104,7 +104,17 @@ def _values(one: Comparison) -> list[object]:
         if ours is None
         else [ours.value, ours.spread, ours.low, ours.high, ours.of, ours.seeds, ours.n_days]
     )
-    return [one.dataset, one.row, one.column, one.paper, one.paper_of, *measured, one.verdict, one.why]
+    return [
+        one.dataset,
+        one.row,
+        one.column,
+        one.paper,
+        one.paper_of,
+        *measured,
+        one.verdict,
+        one.gap,
+        one.why,
+    ]
 
 
 def _csv(rows: Iterable[Sequence[object]]) -> str:

@@ -18,6 +18,7 @@ from meterveil.bench.report.text import (
     claim_rows,
     measured_words,
     pivot_rows,
+    reason_words,
 )
 from meterveil.plots.long_page import long_page
 from meterveil.plots.look import readable
@@ -53,7 +54,8 @@ def report_page(results: Results) -> str:
     sections = [*_summary(results), *_boards(results)]
     for spec in SPECS:
         sections += _table(spec, results)
-    sections += [*_case_sections(results), *strength_sections(results), *_others(results), *_missing(results)]
+    sections += [*_case_sections(results), *strength_sections(results), *_others(results)]
+    sections += [*_missing(results), *_rules()]
     signs = {MARKS[verdict]: colour for verdict, colour in _COLOURS.items()}
     colours: dict[str, str] = {**{str(verdict): colour for verdict, colour in _COLOURS.items()}, **signs}
     return long_page("meterveil: the paper beside the measurement", sections, _intro(results), colours)
@@ -74,14 +76,17 @@ def _intro(results: Results) -> str:
     words = ", ".join(f"{counts.get(verdict, 0)} {verdict}" for verdict in shown)
     return (
         "Every figure of the paper beside ours, read from result cards; nothing is measured here. "
-        f"Of the paper's figures: {words}. {len(results.cards):,} cards."
+        f"Of the paper's figures: {words}. Signs: {LEGEND}."
     )
 
 
 def _summary(results: Results) -> Iterator[Section]:
     words = "What the paper claims, a line each, and what adaptive attackers read, which it leaves open."
     yield Section("Claims", words, claim_rows(claims(results)))
-    yield Section("How verdicts are given", f"{_VERDICTS} Signs: {LEGEND}.", tolerance_rows())
+
+
+def _rules() -> Iterator[Section]:
+    yield Section("How verdicts are given", _VERDICTS, tolerance_rows())
 
 
 def _boards(results: Results) -> Iterator[Section]:
@@ -108,7 +113,9 @@ def _table(spec: TableSpec, results: Results) -> Iterator[Section]:
         draw = CHARTS.get(spec.name)
         name = _named(dataset)
         heading = spec.title if name in spec.title else f"{spec.title}, {name}"
-        said = " ".join(part for part in (words, measured_words(comparisons), f"Signs: {LEGEND}.") if part)
+        said = " ".join(
+            part for part in (words, measured_words(comparisons), reason_words(comparisons)) if part
+        )
         yield Section(heading, said, pivot_rows(comparisons), draw(comparisons) if draw else None)
         words = ""
 
@@ -117,7 +124,8 @@ def _case_sections(results: Results) -> Iterator[Section]:
     for dataset in ("ukdale", "redd"):
         if results.of("overall_transfer", dataset):
             heading = f"Every attacker and appliance, {_named(dataset)}"
-            yield Section(heading, _CASES, case_rows(dataset, results), cases_chart(dataset, results))
+            words = " ".join([_CASES, reason_words(compare_cases(dataset, results))]).strip()
+            yield Section(heading, words, case_rows(dataset, results), cases_chart(dataset, results))
 
 
 def _others(results: Results) -> Iterator[Section]:

@@ -45,8 +45,8 @@ SPECS: tuple[TableSpec, ...] = (
     TableSpec(
         "probe_ablation",
         "Which probe",
-        "The network that stands in for unknown attackers during training. identity, which reads nothing, is "
-        "beyond the paper.",
+        "The network that stands in for unknown attackers during training. identity, which only "
+        "measures how far the meter was moved, is beyond the paper.",
         _CHANGES,
         ("ukdale",),
     ),

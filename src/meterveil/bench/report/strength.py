@@ -28,6 +28,9 @@ _ADAPTING = (
     "What attackers read behind a defence after learning from its own masked days. Where a curve still "
     "rises, the defence is not yet measured."
 )
+_WIDE_PX = 900
+"""Three panels side by side need this much; on a phone they scroll in their own box."""
+
 _STEPS = {"copies": "learning from more copies", "epochs": "training for longer"}
 
 
@@ -36,7 +39,8 @@ def strength_sections(results: Results) -> Iterator[Section]:
     for (table, dataset), cards in results.tables.items():
         if table == PAPER_DAY:
             heading = f"Attackers on the bare meter, {DATASETS[dataset]}"
-            yield Section(heading, _RAW, strength_rows(cards), strength_chart(cards))
+            chart = strength_chart(cards).update_layout(width=_WIDE_PX)
+            yield Section(heading, _RAW, strength_rows(cards), chart)
     others = {key: cards for key, cards in results.tables.items() if _is_elsewhere(key[0])}
     if others:
         yield Section("Attackers on other days and in other houses", _ELSEWHERE, elsewhere_rows(others))
@@ -93,7 +97,8 @@ def _curves(dataset: str, cards: Sequence[Card]) -> Iterator[Section]:
         ]
         if along:
             heading = f"Adapting to {readable(along[0].settings['defence'])} on {dataset}, {title}"
-            yield Section(heading, words, (), curve_chart([*bare, *along], steps))
+            chart = curve_chart([*bare, *along], steps).update_layout(width=_WIDE_PX)
+            yield Section(heading, words, (), chart)
             words = ""
 
 

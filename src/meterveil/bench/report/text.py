@@ -39,6 +39,11 @@ def found_text(found: Found | None, digits: int) -> str:
     return f"{value}±{found.spread:.{digits}f}" if found.spread else value
 
 
+def why_text(one: Comparison) -> str:
+    """Say how far apart the figures are and why, as far as either is known."""
+    return "; ".join(part for part in (one.gap, one.why) if part)
+
+
 def marked_text(one: Comparison) -> str:
     """Write our figure with the sign of its verdict before it."""
     return f"{MARKS[one.verdict]}\u00a0{ours_text(one) if one.ours else ''}".strip()
@@ -47,28 +52,38 @@ def marked_text(one: Comparison) -> str:
 def claim_rows(claims: Sequence[Comparison]) -> list[list[str]]:
     """Write a row for each claim."""
     rows = [["claim", "paper", "ours", "verdict", "why"]]
-    return rows + [[one.row, paper_text(one), ours_text(one), one.verdict, one.why] for one in claims]
+    return rows + [[one.row, paper_text(one), ours_text(one), one.verdict, why_text(one)] for one in claims]
 
 
 def pivot_rows(comparisons: Sequence[Comparison]) -> list[list[str]]:
-    """Write a row for each label: of every column the paper's figure and ours, and why at the end."""
+    """Write a row for each label: of every column the paper's figure, where it has any, and ours."""
     columns = list(dict.fromkeys(one.column for one in comparisons))
-    printed = [c for c in columns if any(one.paper is not None for one in comparisons if one.column == c)]
+    printed = {one.column for one in comparisons if one.paper is not None}
     cells = {(one.row, one.column): one for one in comparisons}
-    head = ["row"]
+    head = [""]
     for column in columns:
         words = COLUMNS[column].words
         head += [f"{words}, paper", "ours"] if column in printed else [words]
-    has_reasons = any(one.why for one in comparisons)
-    rows = [[*head, "why"] if has_reasons else head]
+    rows = [head]
     for label in dict.fromkeys(one.row for one in comparisons):
         row = [readable(label)]
         for column in columns:
             one = cells.get((label, column))
             row += [paper_text(one) if one else ""] if column in printed else []
             row.append(marked_text(one) if one else "")
-        rows.append([*row, _reasons(comparisons, label)] if has_reasons else row)
+        rows.append(row)
     return rows
+
+
+def reason_words(comparisons: Sequence[Comparison]) -> str:
+    """Say why figures are missing or differ: each reason once, with the row or column that it is about."""
+    found: dict[str, str] = {}
+    for one in comparisons:
+        about = COLUMNS[one.column].words if one.ours else readable(one.row)
+        is_case = one.table.startswith("attacker_")  # whose reason names the appliance
+        found.setdefault(one.why, "" if is_case else f"{about}: ")
+    sentences = [f"{about}{why.rstrip('.')}." for why, about in found.items() if why]
+    return " ".join(f"{sentence[:1].upper()}{sentence[1:]}" for sentence in sentences)
 
 
 def measured_words(comparisons: Sequence[Comparison]) -> str:
@@ -78,11 +93,6 @@ def measured_words(comparisons: Sequence[Comparison]) -> str:
         return ""
     seeds, days = max(one.seeds for one in found), max(one.n_days for one in found)
     return f"{seeds} seed{'s' * (seeds > 1)}, {f'{days} days' if days > 1 else 'one day'}."
-
-
-def _reasons(comparisons: Sequence[Comparison], label: str) -> str:
-    found = dict.fromkeys(one.why for one in comparisons if one.row == label and one.why)
-    return "; ".join(found)
 
 
 def _digits(one: Comparison) -> int:
