@@ -1,0 +1,179 @@
+"""Measures Condition A1 on one house: at every snapshot, for every attacker, in three ways."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from meterveil.attackers.protocol import AGGREGATE, Attacker
+from meterveil.attackers.registry import PAPER_SIX
+from meterveil.attackers.threat import fixed
+from meterveil.bench.alignment import gradients as gr
+from meterveil.bench.alignment.estimate import Alignment, align
+from meterveil.bench.alignment.risks import Risk, Truth, attacker_risk, mean_risk, probe_risk
+from meterveil.bench.alignment.rollouts import Rollouts, act
+from meterveil.bench.alignment.snapshots import Snapshot
+from meterveil.bench.cards import Card
+from meterveil.bench.evaluation.days import trial_of
+from meterveil.bench.strength import Trial
+from meterveil.core.arrays import FloatArray
+from meterveil.core.env import EnvParams
+from meterveil.core.scenario import Scenario
+from meterveil.data import scenario as rows
+from meterveil.data.household import Household
+from meterveil.data.load import load
+from meterveil.data.protocols import Protocol, protocol
+from meterveil.data.run import Setup
+from meterveil.data.splits import Days, only_days
+from meterveil.defenders.manager.policy import ManagerPolicy
+from meterveil.defenders.manager.presets import Preset
+from meterveil.defenders.manager.probes import Probe
+from meterveil.defenders.manager.reward import ProbeReward
+
+PROBE, FAMILY = "probe", "all six"
+"""Names of two that read beside the attackers: the proxy itself, and the mean of the paper's six."""
+
+COMPARISONS = {"risk": ("hours", "hours"), "reward": ("paid", "paid"), "training": ("paid", "hours")}
+"""Name -> which risk of the probe meets which risk of an attacker.
+
+`risk` is Condition A1: mean loss over the hours of the day on both sides. `reward` takes both as the manager
+is paid, by the hours that end with its decisions. `training` lets what the manager climbs meet what attackers
+lose over the day.
+"""
+
+
+@dataclass(frozen=True)
+class House:
+    """Hold what the measurements on one house share."""
+
+    name: str
+    protocol: Protocol
+    household: Household
+    trial: Trial
+    setup: Setup
+
+    @classmethod
+    def of(cls, name: str, data: Path, setup: Setup) -> House:
+        """Read the house of a protocol."""
+        chosen = protocol(name)
+        household = load(data / chosen.dataset, chosen.house)
+        return cls(name, chosen, household, trial_of(chosen, household, "paper", setup.seed), setup)
+
+    @property
+    def judging(self) -> Days:
+        """Days of the rollouts: of the training days those that validate."""
+        return self.protocol.split(self.household).validation
+
+    def scenario(self) -> Scenario:
+        """Make a row of every day of the rollouts."""
+        return rows.days(self.household, self.judging, self.setup.tariff)
+
+    def attackers(self) -> dict[str, Attacker]:
+        """Take the fits on the bare training days that `meterveil attack` and `evaluate` make and keep."""
+        taught = [
+            only_days(self.household.select(self.trial.learned), part.days) for part in self.trial.training
+        ]
+        return fixed(PAPER_SIX, taught, (*self.trial.learned, AGGREGATE), self.trial.seed, workers=1)
+
+    def truth(self) -> Truth:
+        """Lay the targets out as the scenario lays the load out."""
+        return {target: self._channel(target) for target in self.trial.targets}
+
+    def _channel(self, target: str) -> FloatArray:
+        own = replace(self.household, aggregate_w=self.household.appliances_w[target])
+        return rows.days(own, self.judging, self.setup.tariff).load_w
+
+
+class Found(NamedTuple):
+    """How one attacker's gradient lies to the probe's at one snapshot."""
+
+    update: int
+    reader: str
+    comparison: str
+    alignment: Alignment
+
+
+@dataclass(frozen=True)
+class Panel:
+    """Everybody who reads what a manager does on a house's days."""
+
+    params: EnvParams
+    days: Scenario
+    probe: Probe
+    preset: Preset
+    attackers: Mapping[str, Attacker]
+    truth: Truth
+
+    @cached_property
+    def reward(self) -> ProbeReward:
+        """Judge the days as the training does."""
+        return ProbeReward(self.probe, self.days, loss=self.preset.loss)
+
+    def measure(self, snapshot: Snapshot, plays: int, seed: int) -> list[Found]:
+        """Compare the gradients at a snapshot; with the same seed all of them throw the same dice."""
+        manager = ManagerPolicy(snapshot.network, self.params.library.n_actions, self.preset.masked)
+        played = act(manager, self.params, self.days, plays, seed)
+        found = gr.scores(snapshot.network, played.decisions)
+        return _compared(snapshot.update, self._gradients(played, found, self._risks(played)))
+
+    def _risks(self, played: Rollouts) -> dict[str, Risk]:
+        attacked = (attacker_risk(played, self.reward, one, self.truth) for one in self.attackers.values())
+        risks = dict(zip(self.attackers, attacked, strict=True))
+        return {PROBE: probe_risk(played, self.reward), **risks, FAMILY: mean_risk(list(risks.values()))}
+
+    def _gradients(
+        self, played: Rollouts, found: gr.Scores, risks: Mapping[str, Risk]
+    ) -> dict[tuple[str, str], FloatArray]:
+        """Return (play, parameter) gradients by reader and kind of risk."""
+        gradients = {}
+        for name, risk in risks.items():
+            reach = 0 if name == PROBE else gr.REACH
+            to_go = {
+                "paid": gr.paid_to_go(played, risk, self.preset.gamma, reach),
+                "hours": gr.hours_to_go(played, risk, reach),
+            }
+            for kind, values in to_go.items():
+                gradients[name, kind] = gr.gradients(played, found, gr.advantage(played, values))
+        return gradients
+
+
+def _compared(update: int, gradients: Mapping[tuple[str, str], FloatArray]) -> list[Found]:
+    """Compare every reader with the probe; the probe itself only where its two risks meet."""
+    readers = dict.fromkeys(name for name, _ in gradients)
+    return [
+        Found(update, name, comparison, align(gradients[PROBE, own], gradients[name, other]))
+        for comparison, (own, other) in COMPARISONS.items()
+        for name in readers
+        if (name, own) != (PROBE, other)
+    ]
+
+
+def cards_of(
+    house: House, found: list[Found], table: str, settings: dict[str, Any], n_days: int
+) -> list[Card]:
+    """Write down what was found: the figures and their intervals."""
+    cards = []
+    for one in found:
+        figures = {"inner_product": one.alignment.inner_product.value}
+        for name in ("cosine", "gamma"):
+            value, low, high = getattr(one.alignment, name)
+            figures |= {name: value, f"{name}_low": low, f"{name}_high": high}
+        for column, value in figures.items():
+            card = Card(
+                table=table,
+                row=f"{one.reader}, update {one.update}",
+                column=f"{one.comparison}_{column}",
+                dataset=house.name,
+                measured=value if np.isfinite(value) else None,
+                n_days=n_days,
+                threat_model="fixed",
+                settings={"update": one.update, **settings},
+                note="" if np.isfinite(value) else "unbounded: noise leaves the probe's gradient no norm",
+            )
+            cards.append(card)
+    return cards
