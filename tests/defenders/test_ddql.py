@@ -19,8 +19,9 @@ from meterveil.defenders import defender
 from meterveil.defenders.ddql.flat import FlatSignal
 from meterveil.defenders.ddql.learner import own_randomness
 from meterveil.defenders.ddql.mi import CLASSES, MOST_NATS, MiSignal, classes
-from meterveil.defenders.ddql.run import POLICY, RUN, Options, learn, load_ddql
+from meterveil.defenders.ddql.run import Options, learn, load_ddql
 from meterveil.defenders.ddql.training import train
+from meterveil.defenders.runs import POLICY, RUN
 from meterveil.errors import InputError
 
 

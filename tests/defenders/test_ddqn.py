@@ -10,12 +10,12 @@ from ddql_small import TINY, lesson, two_levels
 from meterveil.core.battery import Battery
 from meterveil.core.env import OBSERVATION
 from meterveil.defenders.ddql import training
-from meterveil.defenders.ddql.checkpoint import CHECKPOINT
 from meterveil.defenders.ddql.learner import Learner, Minutes, Replay, Scale, double_q_target, own_randomness
 from meterveil.defenders.ddql.play import explore_chance
 from meterveil.defenders.ddql.policy import QPolicy
 from meterveil.defenders.ddql.settings import Settings, powers_w, preset
 from meterveil.defenders.ddql.training import train
+from meterveil.defenders.runs import CHECKPOINT
 from meterveil.errors import InputError
 
 METHODS = ["ddql_flat", "ddql_mi"]

@@ -31,11 +31,12 @@ Asked = Mapping[str, Any]
 
 def is_asked(method: str, resumed: Path | None) -> bool:
     """Tell whether a DDQL defence is to be trained, by its name or by the run that goes on."""
-    from meterveil.defenders.ddql.run import is_ddql
+    from meterveil.defenders.ddql.run import FORMAT
+    from meterveil.defenders.runs import format_of
 
     if method not in METHODS:
         raise InputError(f"there is no method {method!r}; known are {', '.join(METHODS)}")
-    return is_ddql(resumed) if resumed else method != PPO
+    return format_of(resumed) == FORMAT if resumed else method != PPO
 
 
 def train(
@@ -74,34 +75,21 @@ def _options(asked: Asked) -> Options:
 
 
 def _resumed(out: Path) -> Asked:
-    from meterveil.defenders.ddql.run import read_document
+    from meterveil.defenders.ddql.run import FORMAT
+    from meterveil.defenders.runs import read_unfinished
 
-    document = read_document(out)
-    if document["status"] == "finished":
-        raise InputError(f"the training in {out} is finished; there is nothing to resume")
-    asked: Asked = document["asked"]
+    asked: Asked = read_unfinished(out, FORMAT)["asked"]
     return asked
 
 
 def _fresh(asked: Asked, out: Path) -> Asked:
-    """Make room: a finished run may be replaced, an unfinished one is somebody's work."""
-    import json
-
-    from meterveil.data import outputs
-    from meterveil.defenders.ddql.checkpoint import CHECKPOINT
-    from meterveil.defenders.ddql.run import RUN
+    from meterveil.defenders.ddql.run import FORMAT
+    from meterveil.defenders.runs import make_room
 
     changed = [f"--{name}" for name, default in _ONLY_PPO.items() if asked[name] != default]
     if changed:
         raise InputError(f"{asked['method']} takes no {', '.join(changed)}; that is for --method {PPO}")
-    outputs.folder(out, (RUN,))
-    if (out / RUN).exists():
-        if json.loads((out / RUN).read_text(encoding="utf-8")).get("status") != "finished":
-            raise InputError(
-                f"{out} holds an unfinished training; add --resume, or give --out another folder"
-            )
-        for name in (CHECKPOINT, RUN):
-            (out / name).unlink(missing_ok=True)
+    make_room(out, FORMAT)
     return asked
 
 

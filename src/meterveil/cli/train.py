@@ -7,7 +7,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -16,7 +16,8 @@ import typer
 
 from meterveil.cli import ddql
 from meterveil.cli import options as opt
-from meterveil.errors import InputError, how_to_install
+from meterveil.errors import InputError
+from meterveil.extras import how_to_install
 
 if TYPE_CHECKING:
     from datetime import date
@@ -29,26 +30,26 @@ _NEEDED = ("torch", "stable_baselines3", "gymnasium", "safetensors")
 
 
 @dataclass(frozen=True)
-class _Asked:
+class Asked:
     """Keep what was typed, in a form that a run can write down and read again."""
 
-    source: str
-    house: int | None
-    data: str | None
-    start: str | None
-    days: int
-    preset: str
-    probe: str
-    weight: float
-    budget_days: float | None
-    choice: str
-    clip: bool
-    seed: int
-    battery: str | None
-    tariff: str
-    library: str | None
-    reading: dict[str, Any]
-    aggregate: str
+    source: str = opt.SYNTHETIC
+    house: int | None = None
+    data: str | None = None
+    start: str | None = None
+    days: int = 10
+    preset: str = "fast"
+    probe: str = "transformer"
+    weight: float = 1.0
+    budget_days: float | None = None
+    choice: str = "sampled"
+    clip: bool = False
+    seed: int = 0
+    battery: str | None = None
+    tariff: str = "paper"
+    library: str | None = None
+    reading: dict[str, Any] = field(default_factory=dict)
+    aggregate: str = "mains"
     method: str = ddql.PPO
 
 
@@ -98,11 +99,11 @@ def train(
 
     A training that was stopped, however, goes on with --resume.
     """
-    missing = [name for name in _NEEDED if find_spec(name) is None]
+    missing = missing_parts()
     if missing:
         raise InputError(f"training needs {', '.join(missing)}; get it with {how_to_install('train')}")
     given = opt.reading(timestamp, power, unit, timezone, appliances)
-    asked = _Asked(
+    asked = Asked(
         source,
         house,
         _text(data),
@@ -123,53 +124,53 @@ def train(
         method,
     )
     if ddql.is_asked(method, out if resume else None):
-        ddql.train(asdict(asked), out, resume, lambda known: _days_of(_Asked(**known)))
+        ddql.train(asdict(asked), out, resume, lambda known: _days_of(Asked(**known)))
         return
-    _show(_learn(_resumed(out) if resume else _fresh(asked, out), out), out)
+    if resume:
+        asked = _resumed(out)
+    else:
+        make_room(out)
+    _show(learn(asked, out), out)
 
 
-def _resumed(out: Path) -> _Asked:
-    from meterveil.defenders.manager.run import read_document
-
-    document = read_document(out)
-    if document["status"] == "finished":
-        raise InputError(f"the training in {out} is finished; there is nothing to resume")
-    return _Asked(**document["asked"])
+def missing_parts() -> list[str]:
+    """Name what a training needs and is not installed."""
+    return [name for name in _NEEDED if find_spec(name) is None]
 
 
-def _fresh(asked: _Asked, out: Path) -> _Asked:
-    """Make room: a finished run may be replaced, an unfinished one is somebody's work."""
-    from meterveil.data import outputs
-    from meterveil.defenders.manager import probes, run, training
+def _resumed(out: Path) -> Asked:
+    from meterveil.defenders.manager.run import FORMAT
+    from meterveil.defenders.runs import read_unfinished
 
-    outputs.folder(out, (run.RUN, run.LIBRARY, probes.CARD))
-    if (out / run.RUN).exists():
-        if run.read_document(out)["status"] != "finished":
-            raise InputError(
-                f"{out} holds an unfinished training; add --resume, or give --out another folder"
-            )
-        for name in (training.CHECKPOINT, probes.CARD, run.RUN):
-            (out / name).unlink(missing_ok=True)
-    return asked
+    return Asked(**read_unfinished(out, FORMAT)["asked"])
 
 
-def _learn(asked: _Asked, out: Path) -> LoadedRun:
+def make_room(out: Path) -> None:
+    """Let a manager's training into a folder, if what is there may give way."""
+    from meterveil.defenders import runs
+    from meterveil.defenders.manager import probes, run
+
+    runs.make_room(out, run.FORMAT, (run.LIBRARY, probes.CARD))
+
+
+def learn(asked: Asked, out: Path) -> LoadedRun:
+    """Train as asked, or go on with what is in the folder, with a progress bar."""
     from meterveil.bench.cards import current_commit
-    from meterveil.data import settings
+    from meterveil.data import settings, signatures_file
     from meterveil.data.run import Setup
-    from meterveil.defenders.manager.run import learn
+    from meterveil.defenders.manager import run
 
     options = _options(asked)
-    library = settings.library(Path(asked.library) if asked.library else None)
+    library = signatures_file.library(Path(asked.library) if asked.library else None)
     battery = settings.battery(Path(asked.battery) if asked.battery else None)
     setup = Setup(library, battery, settings.tariff(asked.tariff), asked.seed)
     household, days = _days_of(asked)
     notes = {"asked": asdict(asked), "commit": current_commit()}
     with _progress(options) as listeners:
-        return learn(household, days, setup, options, out, notes, listeners)
+        return run.learn(household, days, setup, options, out, notes, listeners)
 
 
-def _options(asked: _Asked) -> Options:
+def _options(asked: Asked) -> Options:
     from meterveil.defenders.manager.policy import check_choice
     from meterveil.defenders.manager.presets import preset
     from meterveil.defenders.manager.probes import check_kind
@@ -184,7 +185,7 @@ def _options(asked: _Asked) -> Options:
     )
 
 
-def _days_of(asked: _Asked) -> tuple[Household, list[date]]:
+def _days_of(asked: Asked) -> tuple[Household, list[date]]:
     """Find the household and the days that teach."""
     from meterveil.data.load import load
     from meterveil.data.protocols import PROTOCOLS

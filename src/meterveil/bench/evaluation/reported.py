@@ -6,12 +6,12 @@ from functools import cache
 
 import pandas as pd
 
-from meterveil.bench.evaluation.defences import MANAGER
 from meterveil.bench.evaluation.measure import Result
 from meterveil.bench.evaluation.scores import Case
 from meterveil.bench.report.claimed import claimed
 from meterveil.bench.reported import TABLES
 from meterveil.bench.reported import cases as printed_cases
+from meterveil.defenders.trained import MANAGER
 
 _LABELS = {MANAGER: "ours"}
 """Method -> label of its row in the paper's comparison, where that is another."""

@@ -1,26 +1,23 @@
-"""Where a DDQL training stands, in one file that is replaced whole after every epoch.
+"""Where a DDQL training stands after an epoch: networks, optimiser, replay and signal.
 
-Reading one executes nothing (D13). Chance depends on seed and epoch alone, so no generator is kept.
+Chance depends on seed and epoch alone, so no generator is kept.
 """
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
-from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save as tensor_bytes
 from torch import nn
 
-from meterveil.data.outputs import write_whole
-from meterveil.defenders.ddql.learner import Arrays, Learner, Replay
-from meterveil.errors import InputError
+from meterveil.defenders import checkpoints
+from meterveil.defenders.ddql.learner import Learner, Replay
+from meterveil.defenders.runs import Arrays
 
-CHECKPOINT = "checkpoint.safetensors"
 FORMAT = "meterveil-ddql-checkpoint-1"
+_BETWEEN = ":"
+"""Names of arrays hold slashes of their own."""
 
 
 def save(
@@ -33,7 +30,6 @@ def save(
         "replay": {name: part[: replay.added] for name, part in replay.kept._asdict().items()},
         "signal": signal,
     }
-    flat = {f"{group}:{name}": part for group, parts in groups.items() for name, part in parts.items()}
     document = {
         "format": FORMAT,
         "key": key,
@@ -41,20 +37,12 @@ def save(
         "added": replay.added,
         "curve": curve,
     }
-    content = tensor_bytes(
-        {name: np.ascontiguousarray(part) for name, part in flat.items()}, {"state": json.dumps(document)}
-    )
-    write_whole(path, lambda half: half.write_bytes(content))
+    checkpoints.save(path, document, groups, _BETWEEN)
 
 
 def restore(path: Path, learner: Learner, replay: Replay, key: str) -> tuple[Arrays, list[dict[str, Any]]]:
     """Put learner and replay where they were; return the signal's arrays and the curve up to there."""
-    document, groups = _read(path)
-    if document.get("format") != FORMAT or document.get("key") != key:
-        raise InputError(
-            f"{path} belongs to another training; resume with the same data, settings and version, or give "
-            "--out another folder"
-        )
+    document, groups = checkpoints.read(path, FORMAT, key, _BETWEEN)
     restore_trained(learner.online, learner.optimiser, groups["online"])
     restore_trained(learner.target, None, groups["target"])
     learner.updates, replay.added = document["updates"], document["added"]
@@ -92,16 +80,3 @@ def restore_trained(module: nn.Module, optimiser: torch.optim.Optimizer | None, 
             number, key = name.split("/")
             document["state"].setdefault(int(number), {})[key] = value
         optimiser.load_state_dict(document)
-
-
-def _read(path: Path) -> tuple[dict[str, Any], dict[str, Arrays]]:
-    groups: dict[str, Arrays] = {}
-    try:
-        with safe_open(path, framework="numpy") as file:
-            document = json.loads((file.metadata() or {}).get("state", "{}"))
-            for name in file.keys():  # noqa: SIM118  it is no mapping
-                group, _, rest = name.partition(":")
-                groups.setdefault(group, {})[rest] = file.get_tensor(name)
-    except (OSError, SafetensorError, ValueError) as error:
-        raise InputError(f"{path} is no checkpoint, or damaged ({error}); train anew") from error
-    return document, groups

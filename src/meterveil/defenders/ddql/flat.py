@@ -12,7 +12,7 @@ import numpy as np
 
 from meterveil.core.arrays import FloatArray
 from meterveil.core.scenario import Scenario
-from meterveil.defenders.ddql.learner import Arrays
+from meterveil.defenders.runs import Arrays
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,6 @@ from meterveil.defenders.ddql.policy import LAYERS, QPolicy
 from meterveil.defenders.ddql.settings import Settings
 
 Float32Array = npt.NDArray[np.float32]
-Arrays = dict[str, npt.NDArray[Any]]
 
 
 def double_q_target(

@@ -18,8 +18,8 @@ from torch import Tensor, nn
 from meterveil.core.arrays import FloatArray
 from meterveil.core.scenario import Scenario
 from meterveil.defenders.ddql.checkpoint import restore_trained, trained_arrays
-from meterveil.defenders.ddql.learner import Arrays
 from meterveil.defenders.ddql.settings import Settings
+from meterveil.defenders.runs import Arrays
 
 CLASS_W, CLASSES = 50.0, 101
 """Loads are told apart in steps of 50 W up to 5 kW, as published."""

@@ -1,9 +1,7 @@
-"""A DDQL training as a folder: what was asked, what was learned from, the checkpoint and the policy."""
+"""A DDQL training as a folder: a run that replays no signatures and needs no probe."""
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import date
@@ -11,24 +9,18 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from safetensors import SafetensorError
-from safetensors.numpy import load as load_arrays
 from safetensors.numpy import save as arrays_bytes
 
-from meterveil import __version__
 from meterveil.core.arrays import KWH_PER_W_MINUTE
 from meterveil.core.rollout import rollout
 from meterveil.core.scenario import Scenario
-from meterveil.data import outputs, settings
 from meterveil.data.household import Household
 from meterveil.data.run import Setup
-from meterveil.defenders.bundle import tariff_document
+from meterveil.defenders import runs
 from meterveil.defenders.ddql.policy import QPolicy
 from meterveil.defenders.ddql.settings import Settings, preset
 from meterveil.defenders.manager.run import training_scenario
-from meterveil.errors import InputError
 
-RUN, POLICY = "run.json", "policy.safetensors"
 FORMAT = "meterveil-ddql-1"
 
 
@@ -65,72 +57,24 @@ def learn(
 
     scenario = training_scenario(household, days, setup)
     lesson = Lesson(options.method, setup.battery, scenario, options.settings, options.weight, setup.seed)
-    document = {
-        "format": FORMAT,
-        "version": __version__,
-        "status": "unfinished",
-        **(notes or {}),
-        "household": household.name,
-        "aggregate": household.aggregate,
-        "days": [str(day) for day in days],
-        "seed": setup.seed,
-        "battery": settings.battery_values(setup.battery),
-        "tariff": tariff_document(setup.tariff),
-        "options": asdict(options),
-    }
-    _write(folder, document)
+    document = runs.begun(FORMAT, household, days, setup, notes or {}) | {"options": asdict(options)}
+    runs.write(folder, document)
     trained = train(lesson, folder, on_epoch)
     weights = arrays_bytes(trained.policy.arrays())
     document |= {
-        "status": "finished",
-        "weights": hashlib.sha256(weights).hexdigest(),
+        "status": runs.FINISHED,
+        "weights": runs.hash_of(weights),
         "figures": _figures(trained.policy, scenario, setup) | {"training_seconds": trained.seconds},
         "curve": [asdict(epoch) for epoch in trained.curve],
     }
-    _write(folder, document, weights)
+    runs.write(folder, document, weights)
     return load_ddql(folder)
 
 
 def load_ddql(folder: Path) -> LoadedDdql:
     """Read a finished training, without torch; a missing, foreign or altered file is refused."""
-    document = read_document(folder)
-    if document["status"] != "finished":
-        raise InputError(f"the training in {folder} is not finished; go on with meterveil train --resume")
-    try:
-        weights = (folder / POLICY).read_bytes()
-    except OSError as error:
-        raise InputError(f"the run {folder} lacks a file: {error}; train anew") from error
-    if hashlib.sha256(weights).hexdigest() != document["weights"]:
-        raise InputError(f"{POLICY} in {folder} was altered since the training; train anew")
-    try:
-        return LoadedDdql(QPolicy.of(load_arrays(weights)), document)
-    except SafetensorError as error:
-        raise InputError(f"{folder / POLICY} is damaged: {error}; train anew") from error
-
-
-def is_ddql(folder: Path) -> bool:
-    """Tell whether a folder holds a training of this kind, finished or not."""
-    try:
-        document = json.loads((folder / RUN).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return False
-    return isinstance(document, dict) and document.get("format") == FORMAT
-
-
-def read_document(folder: Path) -> dict[str, Any]:
-    """Read what a run says of itself, finished or not."""
-    if not is_ddql(folder):
-        raise InputError(f'{folder} holds no training of "format": "{FORMAT}" ({RUN}); train anew')
-    document: dict[str, Any] = json.loads((folder / RUN).read_text(encoding="utf-8"))
-    return document
-
-
-def _write(folder: Path, document: dict[str, Any], weights: bytes | None = None) -> None:
-    files: dict[Path, Callable[[Path], object]] = {}
-    if weights is not None:
-        files[folder / POLICY] = lambda path: path.write_bytes(weights)
-    files[folder / RUN] = outputs.text_writer(json.dumps(document, indent=1) + "\n")
-    outputs.write_all(files)
+    document = runs.read_finished(folder, FORMAT)
+    return LoadedDdql(QPolicy.of(runs.read_weights(folder, document)), document)
 
 
 def _figures(policy: QPolicy, scenario: Scenario, setup: Setup) -> dict[str, float]:

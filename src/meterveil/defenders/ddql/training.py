@@ -21,12 +21,13 @@ from meterveil.core.battery import Battery
 from meterveil.core.scenario import Scenario
 from meterveil.defenders.ddql import checkpoint
 from meterveil.defenders.ddql.flat import FlatSignal
-from meterveil.defenders.ddql.learner import Arrays, Learner, Minutes, Replay, Scale, own_randomness
+from meterveil.defenders.ddql.learner import Learner, Minutes, Replay, Scale, own_randomness
 from meterveil.defenders.ddql.mi import MiSignal
 from meterveil.defenders.ddql.play import Played, Player, days_of, explore_chance
 from meterveil.defenders.ddql.policy import QPolicy
 from meterveil.defenders.ddql.settings import Settings, powers_w
 from meterveil.defenders.manager.reward import check_lambda
+from meterveil.defenders.runs import CHECKPOINT, Arrays
 from meterveil.errors import InputError
 
 
@@ -125,7 +126,7 @@ def train(
         learner, replay = Learner(settings, powers, _scale(lesson)), Replay(settings.buffer)
         signal = SIGNALS[lesson.method](settings, lesson.scenario)
         curve: list[Epoch] = []
-        path = folder / checkpoint.CHECKPOINT if folder else None
+        path = folder / CHECKPOINT if folder else None
         if path and path.exists():
             arrays, known = checkpoint.restore(path, learner, replay, lesson.key())
             signal.restore(arrays)

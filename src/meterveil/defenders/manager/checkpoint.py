@@ -1,29 +1,22 @@
-"""Where a training stands, in one file: it is replaced whole after every update, and a kill costs one update.
+"""Where a manager's training stands: weights, optimiser, households, counters and generators.
 
-Weights, optimiser and households are tensors, counters and generators are JSON in the file's header:
-reading one executes nothing (D13), and what goes on from it is bit for bit what would have been.
+A file is written after every update; what goes on from it is bit for bit what would have been.
 """
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
-from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save as tensor_bytes
 from stable_baselines3 import PPO
 
-from meterveil.data.outputs import write_whole
+from meterveil.defenders import checkpoints
 from meterveil.defenders.manager.env import TrainingHouseholds
-from meterveil.errors import InputError
+from meterveil.defenders.runs import Arrays
 
 FORMAT = "meterveil-checkpoint-1"
-
-Arrays = dict[str, npt.NDArray[Any]]
 
 
 def save(
@@ -48,21 +41,12 @@ def save(
         "households": {**arrays, "starts": model._last_episode_starts},
         "random": generators,
     }
-    flat = {f"{group}/{name}": part for group, parts in groups.items() for name, part in parts.items()}
-    content = tensor_bytes(
-        {name: np.ascontiguousarray(part) for name, part in flat.items()}, {"state": json.dumps(document)}
-    )
-    write_whole(path, lambda half: half.write_bytes(content))
+    checkpoints.save(path, document, groups)
 
 
 def restore(path: Path, model: PPO, households: TrainingHouseholds, key: str) -> list[dict[str, Any]]:
     """Put model, households and generators where they were; return the curve up to there."""
-    document, arrays = _read(path)
-    if document.get("format") != FORMAT or document.get("key") != key:
-        raise InputError(
-            f"{path} belongs to another training; resume with the same data, settings and version, or give "
-            "--out another folder"
-        )
+    document, arrays = checkpoints.read(path, FORMAT, key)
     model.policy.load_state_dict({name: torch.from_numpy(part) for name, part in arrays["policy"].items()})
     _restore_moments(model, arrays["optimiser"])
     model.num_timesteps, model._n_updates = document["decisions"], document["passes"]
@@ -72,19 +56,6 @@ def restore(path: Path, model: PPO, households: TrainingHouseholds, key: str) ->
     _restore_generators(arrays["random"], document["numpy"])
     curve: list[dict[str, Any]] = document["curve"]
     return curve
-
-
-def _read(path: Path) -> tuple[dict[str, Any], dict[str, Arrays]]:
-    groups: dict[str, Arrays] = {}
-    try:
-        with safe_open(path, framework="numpy") as file:
-            document = json.loads((file.metadata() or {}).get("state", "{}"))
-            for name in file.keys():  # noqa: SIM118  it is no mapping
-                group, _, rest = name.partition("/")
-                groups.setdefault(group, {})[rest] = file.get_tensor(name)
-    except (OSError, SafetensorError, ValueError) as error:
-        raise InputError(f"{path} is no checkpoint, or damaged ({error}); train anew") from error
-    return document, groups
 
 
 def _moments(model: PPO) -> Arrays:

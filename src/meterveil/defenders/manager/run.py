@@ -1,9 +1,7 @@
-"""A training as a folder: what was asked, what was learned from, the probe, the checkpoint and the policy."""
+"""A manager's training as a folder: a run with the signatures and the probe that it learned with."""
 
 from __future__ import annotations
 
-import hashlib
-import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -12,27 +10,23 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from safetensors import SafetensorError
-from safetensors.numpy import load as load_arrays
 from safetensors.numpy import save as arrays_bytes
 
-from meterveil import __version__
 from meterveil.core.arrays import KWH_PER_W_MINUTE
 from meterveil.core.decoys import Library
 from meterveil.core.env import EnvParams
 from meterveil.core.rollout import rollout
 from meterveil.core.scenario import Scenario
-from meterveil.data import outputs, settings
 from meterveil.data import scenario as rows
 from meterveil.data.household import Household
 from meterveil.data.run import Setup
 from meterveil.data.windows import Scaler
-from meterveil.defenders.bundle import tariff_document
+from meterveil.defenders import runs
 from meterveil.defenders.manager.policy import Choice, ManagerPolicy, Mlp
 from meterveil.defenders.manager.presets import Preset, preset
 from meterveil.errors import InputError
 
-RUN, LIBRARY, POLICY = "run.json", "library.json", "policy.safetensors"
+RUN, LIBRARY, POLICY = runs.RUN, "library.json", runs.POLICY
 FORMAT = "meterveil-run-1"
 
 
@@ -87,9 +81,11 @@ def learn(
         params, scenario, untrained, options.preset, options.weight, setup.seed, options.clip_signatures
     )
     training.check(lesson)
-    document = _document(household, days, setup, options, notes or {})
-    resumed = (folder / training.CHECKPOINT).exists()
-    _write(folder, setup.library, document)
+    document = runs.begun(FORMAT, household, days, setup, notes or {})
+    document |= {"library": setup.library.digest(), "options": asdict(options)}
+    texts = {LIBRARY: setup.library.to_json()}
+    resumed = (folder / runs.CHECKPOINT).exists()
+    runs.write(folder, document, texts=texts)
     if (folder / probes.CARD).exists():
         probe = probes.load(folder)
     else:
@@ -102,15 +98,15 @@ def learn(
     weights = arrays_bytes(trained.network.arrays())
     timed = {} if resumed else {"training_seconds": time.perf_counter() - began}
     document |= {
-        "status": "finished",
+        "status": runs.FINISHED,
         "probe": {"kind": probe.kind, **probe.quality},
-        "weights": hashlib.sha256(weights).hexdigest(),
+        "weights": runs.hash_of(weights),
         "figures": _figures(trained.policy(options.choice), scenario, setup)
         | {"decisions": trained.curve[-1].decisions, "minutes": trained.curve[-1].minutes}
         | timed,
         "curve": [asdict(update) for update in trained.curve],
     }
-    _write(folder, setup.library, document, weights)
+    runs.write(folder, document, weights, texts)
     return load_run(folder)
 
 
@@ -126,21 +122,15 @@ def training_scenario(household: Household, days: Sequence[date], setup: Setup) 
 
 
 def load_run(folder: Path) -> LoadedRun:
-    """Read a finished training; a missing, foreign or altered file is refused."""
-    document = read_document(folder)
-    if document["status"] != "finished":
-        raise InputError(f"the training in {folder} is not finished; go on with meterveil train --resume")
+    """Read a finished training, without torch; a missing, foreign or altered file is refused."""
+    document = runs.read_finished(folder, FORMAT)
+    network = Mlp.of(runs.read_weights(folder, document))
     try:
-        weights = (folder / POLICY).read_bytes()
         library = Library.from_json((folder / LIBRARY).read_text(encoding="utf-8"))
     except OSError as error:
         raise InputError(f"the run {folder} lacks a file: {error}; train anew") from error
-    if hashlib.sha256(weights).hexdigest() != document["weights"] or library.digest() != document["library"]:
-        raise InputError(f"{POLICY} or {LIBRARY} in {folder} was altered since the training; train anew")
-    try:
-        network = Mlp.of(load_arrays(weights))
-    except SafetensorError as error:
-        raise InputError(f"{folder / POLICY} is damaged: {error}; train anew") from error
+    if library.digest() != document["library"]:
+        raise InputError(f"{LIBRARY} in {folder} was altered since the training; train anew")
     options = document["options"]
     policy = ManagerPolicy(network, library.n_actions, options["preset"]["masked"], options["choice"])
     return LoadedRun(policy, network, library, document)
@@ -148,42 +138,7 @@ def load_run(folder: Path) -> LoadedRun:
 
 def read_document(folder: Path) -> dict[str, Any]:
     """Read what a run says of itself, finished or not."""
-    try:
-        document = json.loads((folder / RUN).read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise InputError(f"{folder} holds no training ({RUN}); {error}") from error
-    if not isinstance(document, dict) or document.get("format") != FORMAT:
-        raise InputError(f'{folder / RUN} is not of "format": "{FORMAT}"; train anew')
-    return document
-
-
-def _document(
-    household: Household, days: Sequence[date], setup: Setup, options: Options, notes: Mapping[str, Any]
-) -> dict[str, Any]:
-    return {
-        "format": FORMAT,
-        "version": __version__,
-        "status": "unfinished",
-        **notes,
-        "household": household.name,
-        "aggregate": household.aggregate,
-        "days": [str(day) for day in days],
-        "seed": setup.seed,
-        "battery": settings.battery_values(setup.battery),
-        "tariff": tariff_document(setup.tariff),
-        "library": setup.library.digest(),
-        "options": asdict(options),
-    }
-
-
-def _write(folder: Path, library: Library, document: dict[str, Any], weights: bytes | None = None) -> None:
-    files: dict[Path, Callable[[Path], object]] = {
-        folder / LIBRARY: outputs.text_writer(library.to_json()),
-    }
-    if weights is not None:
-        files[folder / POLICY] = lambda path: path.write_bytes(weights)
-    files[folder / RUN] = outputs.text_writer(json.dumps(document, indent=1) + "\n")
-    outputs.write_all(files)
+    return runs.read_document(folder, FORMAT)
 
 
 def _figures(policy: ManagerPolicy, scenario: Scenario, setup: Setup) -> dict[str, float]:

@@ -24,6 +24,7 @@ from meterveil.core import executor
 from meterveil.core.battery import BatteryState
 from meterveil.core.env import EnvParams
 from meterveil.core.scenario import Scenario
+from meterveil.defenders import runs
 from meterveil.defenders.manager import checkpoint
 from meterveil.defenders.manager.env import TrainingHouseholds
 from meterveil.defenders.manager.parts import MaskedPolicy, MinuteDiscount
@@ -33,7 +34,7 @@ from meterveil.defenders.manager.probes import Probe
 from meterveil.defenders.manager.reward import ProbeReward, check_lambda, check_loss
 from meterveil.errors import InputError
 
-CHECKPOINT, TENSORBOARD = "checkpoint.safetensors", "tensorboard"
+CHECKPOINT, TENSORBOARD = runs.CHECKPOINT, "tensorboard"
 
 THREADS = 1
 """Threads within one matrix product: all of them are too small to share, and threads that wait for each other
