@@ -11,7 +11,7 @@ export PIP_BUILD_CONSTRAINT := $(CURDIR)/constraints.txt
 help:            ## list the targets
 	@grep -hE '^[a-z]+: .*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /make \1|/' | column -t -s '|'
 
-demo: $(VENV)/.user            ## simulate a day with decoys on the embedded household; ends with a table and a report
+demo: $(VENV)/.user            ## train a defence for the embedded household, attack it before and after; ends with a table and a report
 	$(BIN)/meterveil demo
 
 test: $(VENV)/.dev             ## run the tests on two cores, with coverage
@@ -37,7 +37,7 @@ bench: $(VENV)/.dev            ## measure speed, as ratios within one run; write
 	$(BIN)/python benchmarks/speed_table.py
 
 pictures: $(VENV)/.dev         ## draw the README's picture anew (needs Chromium)
-	$(BIN)/meterveil demo --picture docs/img/demo-day.png
+	$(BIN)/meterveil demo --quick --picture docs/img/demo-day.png
 
 reproduce: pictures bench      ## rebuild the measured figures and pictures of README and docs
 	$(BIN)/pytest -q tests/data/test_synthetic_realism.py
@@ -47,7 +47,7 @@ clean:           ## remove what the other targets made
 	find . -name __pycache__ -prune -exec rm -rf {} + -o -name '*.egg-info' -prune -exec rm -rf {} +
 
 $(VENV)/.user: pyproject.toml constraints.txt src/meterveil/data/_lines.c | $(VENV)/bin/python
-	$(BIN)/pip install -q -e .
+	$(BIN)/pip install -q -e '.[train]'
 	touch $@
 
 $(VENV)/.dev: pyproject.toml constraints.txt src/meterveil/data/_lines.c | $(VENV)/bin/python

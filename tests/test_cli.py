@@ -86,7 +86,7 @@ def test_the_help_of_simulate_names_every_defence(meterveil):
 
 
 def test_the_demo_ends_with_a_table_and_the_address_of_a_report(meterveil, tmp_path):
-    result = meterveil("demo")
+    result = meterveil("demo", "--quick")
     assert result.exit_code == 0, result.output
     assert all(name in result.output for name in ("none", "random", "flat"))
     report = tmp_path / "out" / "demo" / "report.html"
@@ -96,7 +96,7 @@ def test_the_demo_ends_with_a_table_and_the_address_of_a_report(meterveil, tmp_p
 
 
 def test_the_demo_saves_its_picture_where_asked(meterveil, tmp_path):
-    result = meterveil("demo", "--picture", "img/day.html")
+    result = meterveil("demo", "--quick", "--picture", "img/day.html")
     assert result.exit_code == 0, result.output
     assert "decoy" in (tmp_path / "img" / "day.html").read_text()[-2_000_000:]
 

@@ -1,22 +1,14 @@
 """`meterveil train --method ddql_flat` and `ddql_mi` from the outside."""
 
 import json
+import shutil
 
 import pytest
-from typer.testing import CliRunner
 
-from meterveil.cli import app
+from command_line import refused, run, said
 from meterveil.defenders.ddql.run import load_ddql
 
 QUICK = ("--method", "ddql_flat", "--days", "2", "--budget-days", "3")
-
-
-def run(*arguments):
-    return CliRunner().invoke(app, [str(part) for part in arguments], env={"METERVEIL_DATA": ""})
-
-
-def said(result):
-    return " ".join(result.output.split())
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +56,30 @@ def test_an_unfinished_training_goes_on_by_itself_and_a_finished_one_does_not(tr
     ],
 )
 def test_what_cannot_be_meant_is_refused_in_one_line(tmp_path, arguments, words):
-    result = run("train", *arguments, "--out", tmp_path / "run")
-    assert result.exit_code == 2, result.output
-    assert words in said(result)
+    assert words in refused("train", *arguments, "--out", tmp_path / "run")
     assert not (tmp_path / "run").exists()
+
+
+def test_a_folder_with_a_run_of_another_method_is_left_alone(tmp_path):
+    (tmp_path / "run.json").write_text('{"format": "meterveil-run-1", "status": "finished"}')
+    words = refused("train", "synthetic", *QUICK, "--out", tmp_path)
+    assert "holds a training by another method (meterveil-run-1); give --out another folder" in words
+    assert [path.name for path in tmp_path.iterdir()] == ["run.json"]
+
+
+def test_a_run_is_simulated_with_its_own_battery_and_tariff_where_none_are_given(trained, tmp_path):
+    own = shutil.copytree(trained[0], tmp_path / "own")
+    document = json.loads((own / "run.json").read_text())
+    document["battery"] |= {"capacity_kwh": 6.0, "budget_kwh": None}
+    document["tariff"] |= {"prices": [0.1, 0.2]}
+    (own / "run.json").write_text(json.dumps(document))
+    words = ("simulate", "--defence", own, "--start", "2024-04-20", "--out", tmp_path / "out")
+    asked = ("--capacity-kwh", 5, "--tariff", "paper")
+    for more, capacity_kwh, night in (((), 6.0, 0.1), (asked, 5.0, 0.1317)):
+        result = run(*words, *more)
+        assert result.exit_code == 0, result.output
+        summary = json.loads((tmp_path / "out" / "summary.json").read_text())
+        assert summary["battery"]["capacity_kwh"] == capacity_kwh
+        assert summary["battery"]["budget_kwh"] is None
+        assert summary["tariff"]["bands"][0]["price"] == night
+        assert summary["total"]["throughput_kwh"] > 0.0

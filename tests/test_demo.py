@@ -1,12 +1,16 @@
-"""The demo ends with an attack, on nothing but what the package itself needs."""
+"""The demo trains and attacks; the quick one attacks with nothing but what the package itself needs."""
 
+import json
 import subprocess
 import sys
 
 import pytest
 
+from command_line import run, said
+from meterveil import demo_trained
 from meterveil.data.load import load
 from meterveil.demo import TARGETS, adapted, attack, attack_rows, attack_section
+from meterveil.extras import how_to_install
 from meterveil.simulate import demo_runs
 
 
@@ -49,3 +53,55 @@ def test_it_needs_no_extra():
         "for name in meterveil.demo.FIXED: attacker(name)\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.fixture(scope="module")
+def shown(tmp_path_factory):
+    """Show the whole demo, with less of everything."""
+    out = tmp_path_factory.mktemp("demo")
+    with pytest.MonkeyPatch.context() as smaller:
+        smaller.setattr(demo_trained, "BUDGET_DAYS", 4.0)
+        smaller.setattr(demo_trained, "PROBE", "identity")
+        smaller.setattr(demo_trained, "ATTACKERS", {"fixed": ("co",), "adaptive": ("co",)})
+        smaller.setattr(demo_trained, "SEEDS", 2)
+        smaller.setattr(demo_trained, "COPIES", 1)
+        result = run("demo", "--out", out, "--picture", out / "day.html")
+    assert result.exit_code == 0, result.output
+    return out, result
+
+
+def test_the_demo_trains_and_prints_one_table_of_defences(shown):
+    out, result = shown
+    document = json.loads((out / "trained" / "run.json").read_text())
+    assert document["status"] == "finished"
+    moved_kwh = document["figures"]["training_days_moved_kwh"]
+    rows = [line.split() for line in result.output.splitlines()]
+    named = {row[0]: row for row in rows if row}
+    assert {"none", f"random_equal:{moved_kwh:.1f}", "flat", "flat_decoys", "trained"} <= set(named)
+    assert named["none"][1] == named["none"][2]
+    assert float(named["flat"][1]) < float(named["none"][1])
+    assert "trained:" in named
+
+
+def test_the_demo_ends_with_a_report_of_before_and_after_and_a_day_behind_each_defence(shown):
+    out, result = shown
+    assert result.output.strip().splitlines()[-1] == f"report: {(out / 'evaluate.html').as_uri()}"
+    page = (out / "evaluate.html").read_text()
+    assert "What is read behind trained" in page
+    assert "A day behind trained" in page
+    assert "trained: adaptive attackers, case by case" in page
+    assert "decoy" in (out / "day.html").read_text()[-2_000_000:]
+
+
+def test_what_the_demo_trained_is_a_run_like_any_other(shown, tmp_path):
+    words = ("simulate", "--defence", shown[0] / "trained", "--start", "2024-04-27", "--out", tmp_path)
+    assert run(*words).exit_code == 0
+
+
+def test_without_the_train_extra_the_demo_says_how_to_get_the_rest(monkeypatch, tmp_path):
+    monkeypatch.setattr(sys.modules["meterveil.cli.demo"], "missing_parts", lambda: ["torch"])
+    result = run("demo", "--out", tmp_path)
+    assert result.exit_code == 0, result.output
+    assert "what attackers read" in result.output
+    assert f"to train a defence and attack it too: {how_to_install('train')}" in said(result)
+    assert not (tmp_path / "trained").exists()

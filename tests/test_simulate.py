@@ -6,6 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from command_line import refused, said
+from command_line import run as run_command
 from meterveil.core.battery import Battery
 from meterveil.core.decoys import Library
 from meterveil.core.tariff import PAPER_TARIFF, flat
@@ -152,6 +154,19 @@ def test_a_record_without_a_whole_day_has_no_first_day():
 def test_the_synthetic_household_is_drawn_as_long_as_asked():
     assert len(household_for("synthetic", None, None, 1).days()) == 14
     assert len(household_for("synthetic", None, date(2024, 4, 20), 20).days()) == 25
+
+
+def test_what_was_not_said_is_chosen_and_told(tmp_path):
+    told = said(run_command("simulate", "--out", tmp_path))
+    assert "note: chosen, since it was not said: --defence random, --start 2024-04-15" in told
+    told = said(run_command("simulate", "--defence", "flat", "--start", "2024-04-16", "--out", tmp_path))
+    assert "chosen" not in told
+
+
+def test_a_folder_without_a_training_is_no_defence(tmp_path):
+    assert "holds no training (run.json of" in refused("simulate", "--defence", tmp_path, "--out", tmp_path)
+    words = refused("simulate", "--defence", tmp_path / "none", "--out", tmp_path)
+    assert "and the folders that meterveil train writes" in words
 
 
 def test_the_demo_compares_three_defences_on_the_same_load():

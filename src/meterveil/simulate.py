@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import date, timedelta
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,8 @@ from meterveil.data.load import SYNTHETIC, load
 from meterveil.data.run import WELL_KNOWN, Run, Setup
 from meterveil.data.scenario import span
 from meterveil.data.synthetic.house import FIRST_DAY
-from meterveil.defenders import defender
+from meterveil.defenders import DEFENDERS, defender
+from meterveil.defenders.trained import Trained, load_trained
 from meterveil.errors import InputError
 
 SOC_START = 0.5
@@ -40,10 +42,14 @@ def simulate(
     days: int,
     setup: Setup,
     on_day: Callable[[], object] | None = None,
+    policy: Policy | None = None,
 ) -> Run:
-    """Let a defence act from `start` on, SoC carried over midnight; `on_day` is told of each day done."""
+    """Let a defence act from `start` on, SoC carried over midnight; `on_day` is told of each day done.
+
+    What acts is the defence of this name, or `policy`, such as a trained one, which is then called so.
+    """
     end = _end(household, start, days)
-    watched = _Watched(defender(defence), on_day)
+    watched = _Watched(policy or defender(defence), on_day)
     scenario = span(household, start, end, setup.tariff)
     rng = np.random.default_rng(setup.seed)
     trace = rollout(watched, setup.battery, setup.library, scenario, [rng], SOC_START)
@@ -70,6 +76,17 @@ def demo_runs(seed: int = 0) -> list[Run]:
     household = load(SYNTHETIC)
     setup = Setup(settings.library(), seed=seed)
     return [simulate(household, name, DEMO_DAY, 1, setup) for name in ("none", "random_equal", "flat")]
+
+
+def defence_for(text: str) -> tuple[Policy, Trained | None]:
+    """Find a defence by its name, or the training that a folder holds."""
+    if text not in DEFENDERS and Path(text).is_dir():
+        trained = load_trained(Path(text))
+        return trained.policy, trained
+    try:
+        return defender(text), None
+    except InputError as error:
+        raise InputError(f"{error}, and the folders that meterveil train writes") from error
 
 
 def household_for(

@@ -14,13 +14,14 @@ from meterveil import __version__
 from meterveil.cli.attack import attack
 from meterveil.cli.audit import audit
 from meterveil.cli.data import app as data
+from meterveil.cli.demo import demo
 from meterveil.cli.evaluate import evaluate
 from meterveil.cli.export import export
 from meterveil.cli.options import spoken
 from meterveil.cli.report import report
 from meterveil.cli.reproduce import reproduce
 from meterveil.cli.signatures import app as signatures
-from meterveil.cli.simulate import demo, simulate
+from meterveil.cli.simulate import simulate
 from meterveil.cli.train import train
 from meterveil.errors import InputError
 

@@ -1,4 +1,4 @@
-"""`meterveil simulate` and `meterveil demo`: let a defence drive the battery of a recorded household."""
+"""`meterveil simulate`: let a defence drive the battery of a recorded household."""
 
 # ruff: noqa: PLC0415, PLR0913  heavy imports wait for the verb; a verb has as many arguments as it has options
 
@@ -14,10 +14,14 @@ from meterveil.cli import options as opt
 if TYPE_CHECKING:
     from datetime import date
 
+    from meterveil.core.battery import Battery
+    from meterveil.core.rollout import Policy
     from meterveil.data.household import Household
     from meterveil.data.run import Run, Setup
+    from meterveil.defenders.trained import Trained
 
 _BATTERY = "Battery"
+_DEFENCE = "random"
 _PROGRESS_FROM_DAYS = 8
 
 BatteryFile = Annotated[
@@ -46,12 +50,13 @@ def simulate(
     path: opt.Source = opt.SYNTHETIC,
     *,
     defence: Annotated[
-        str,
+        str | None,
         typer.Option(
-            help="none, random, flat, random_equal, rule_based, flat_decoys, best_effort, nill, "
-            "stepping_ls1, stepping_ls2, stepping_lc or stepping_rc (docs/defences.md)."
+            help="none, random (default), flat, random_equal, rule_based, flat_decoys, best_effort, nill, "
+            "stepping_ls1, stepping_ls2, stepping_lc or stepping_rc (docs/defences.md); or a folder that "
+            "meterveil train wrote, with its signatures, battery and tariff where none are given."
         ),
-    ] = "random",
+    ] = None,
     start: Annotated[str | None, typer.Option(help="First day; default: the first well known one.")] = None,
     days: Annotated[int, typer.Option(help="How many days; the charge is carried over midnight.")] = 1,
     house: opt.House = None,
@@ -63,8 +68,9 @@ def simulate(
     export_limit_w: ExportLimitW = None,
     import_limit_w: ImportLimitW = None,
     tariff: Annotated[
-        str, typer.Option(help="paper, flat:0.25, a .json file of bands or a .csv file of prices.")
-    ] = "paper",
+        str | None,
+        typer.Option(help="paper (default), flat:0.25, a .json file of bands or a .csv file of prices."),
+    ] = None,
     library: Annotated[Path | None, typer.Option(help="JSON file of signatures to replay.")] = None,
     out: opt.Out = Path("out/simulate"),
     timestamp: opt.Timestamp = None,
@@ -78,65 +84,54 @@ def simulate(
 
     docs/formats.md shows the files of --battery, --tariff and --library.
     """
-    from meterveil.data import outputs, settings, signatures_file
-    from meterveil.data.run import Setup
-    from meterveil.defenders import defender
+    from meterveil.cli.tables import show_file, show_notes
+    from meterveil.data import outputs, settings
+    from meterveil.defenders.trained import setup_of
     from meterveil.reports import RUN_FILES, write_run
-    from meterveil.simulate import first_day, household_for
+    from meterveil.simulate import defence_for, first_day, household_for
 
-    defender(defence)
+    acting = _DEFENCE if defence is None else defence
+    policy, trained = defence_for(acting)
     power_w = opt.battery_value("--power-kw", power_kw, "charge_w", 1000)
-    chosen = settings.battery(
-        battery,
-        capacity_kwh=opt.battery_value("--capacity-kwh", capacity_kwh, "capacity_kwh"),
-        charge_w=power_w,
-        discharge_w=power_w,
-        budget_kwh=opt.battery_value("--budget-kwh", budget_kwh, "budget_kwh"),
-        export_limit_w=opt.battery_value("--export-limit-w", export_limit_w, "export_limit_w"),
-        import_limit_w=opt.battery_value("--import-limit-w", import_limit_w, "import_limit_w"),
-    )
-    setup = Setup(signatures_file.library(library), chosen, settings.tariff(tariff), seed)
+    limits = {
+        "capacity_kwh": opt.battery_value("--capacity-kwh", capacity_kwh, "capacity_kwh"),
+        "charge_w": power_w,
+        "discharge_w": power_w,
+        "budget_kwh": opt.battery_value("--budget-kwh", budget_kwh, "budget_kwh"),
+        "export_limit_w": opt.battery_value("--export-limit-w", export_limit_w, "export_limit_w"),
+        "import_limit_w": opt.battery_value("--import-limit-w", import_limit_w, "import_limit_w"),
+    }
+    chosen = _battery(trained, battery, limits)
+    own_tariff = None if tariff is None else settings.tariff(tariff)
+    setup = setup_of([trained] if trained else [], library, chosen, own_tariff, seed)
     begin = opt.day_of(start, "--start") if start else None
     outputs.folder(out, RUN_FILES)
     options = opt.reading(timestamp, power, unit, timezone, appliances)
     opt.check_applies(path, house, options)
     household = household_for(path, house, begin, days, opt.from_submeters(aggregate), **options)
-    run = _run(household, defence, begin or first_day(household), days, setup)
+    first = begin or first_day(household)
+    unsaid = [f"--defence {acting}"] * (defence is None) + [f"--start {first}"] * (begin is None)
+    show_notes([f"chosen, since it was not said: {', '.join(unsaid)}"] if unsaid else [])
+    run = _run(household, acting, policy, first, days, setup)
     _show_doubts(run)
     _show_days(run)
-    _show_page("picture", write_run(run, out))
+    show_file("picture", write_run(run, out))
 
 
-def demo(
-    seed: Annotated[int, typer.Option(min=0, help="Seed of all chance.")] = 0,
-    out: opt.Out = Path("out/demo"),
-    picture: Annotated[
-        Path | None, typer.Option(help="Also save the day with decoys as this .png, .svg or .html file.")
-    ] = None,
-) -> None:
-    """Compare three defences on a day of the embedded household, attack it, and write a report."""
-    from meterveil import plots
-    from meterveil.cli.tables import show_table
-    from meterveil.data import outputs
-    from meterveil.data.load import load
-    from meterveil.demo import attack, attack_rows, attack_section
-    from meterveil.reports import DEMO_FILES, write_demo
-    from meterveil.simulate import demo_runs
+def _battery(trained: Trained | None, file: Path | None, limits: dict[str, float | None]) -> Battery | None:
+    """Build the battery that was asked for, if any: upon that of a training where no file is given."""
+    from dataclasses import asdict
 
-    if picture:
-        plots.check_picture(picture)
-    outputs.folder(out, DEMO_FILES)
-    runs = demo_runs(seed)
-    _show_runs({run.defence: run for run in runs}, f"{runs[0].household}, {runs[0].days()[0]}")
-    if picture:
-        decoys = next(run for run in runs if run.defence == "random_equal")
-        _show_page("picture", plots.save(plots.hero_figure(decoys), picture))
-    found = attack(load(opt.SYNTHETIC), runs)
-    show_table(attack_rows(found), "what attackers read")
-    _show_page("report", write_demo(runs, out, [attack_section(found)]))
+    from meterveil.data import settings
+
+    asked = {name: value for name, value in limits.items() if value is not None}
+    if file is None and not asked:
+        return None
+    own = asdict(trained.battery) if trained and file is None else {}
+    return settings.battery(file, **{**own, **asked})
 
 
-def _run(household: Household, defence: str, start: date, days: int, setup: Setup) -> Run:
+def _run(household: Household, defence: str, policy: Policy, start: date, days: int, setup: Setup) -> Run:
     """Simulate, with a bar where it takes long."""
     from rich.console import Console
     from rich.progress import Progress
@@ -146,7 +141,7 @@ def _run(household: Household, defence: str, start: date, days: int, setup: Setu
     console = Console(stderr=True)
     with Progress(console=console, transient=True, disable=days < _PROGRESS_FROM_DAYS) as progress:
         task = progress.add_task("days", total=days)
-        return run_simulation(household, defence, start, days, setup, lambda: progress.advance(task))
+        return run_simulation(household, defence, start, days, setup, lambda: progress.advance(task), policy)
 
 
 def _show_doubts(run: Run) -> None:
@@ -160,18 +155,13 @@ def _show_doubts(run: Run) -> None:
 def _show_days(run: Run) -> None:
     days = run.days()
     rows = {str(day): run.day(day) for day in days} if len(days) > 1 else {}
-    _show_runs({**rows, "all" if rows else str(days[0]): run}, f"{run.household}: {run.defence}")
+    show_runs({**rows, "all" if rows else str(days[0]): run}, f"{run.household}: {run.defence}")
 
 
-def _show_runs(runs: dict[str, Run], title: str) -> None:
+def show_runs(runs: dict[str, Run], title: str) -> None:
+    """Print what the battery did in each run."""
     from meterveil.cli.tables import show_table
     from meterveil.data.run import figures
     from meterveil.reports import figure_rows
 
     show_table(figure_rows({name: figures(run) for name, run in runs.items()}), title)
-
-
-def _show_page(what: str, page: Path) -> None:
-    from meterveil.cli.tables import show_file
-
-    show_file(what, page)
