@@ -33,6 +33,9 @@ def reproduce(
     table: Annotated[
         list[str] | None, typer.Option(help="Table to measure; may be given several times. Default: all.")
     ] = None,
+    row: Annotated[
+        list[str] | None, typer.Option(help="Row of a table, such as ours; may be given several times.")
+    ] = None,
     dataset: Annotated[
         list[str] | None, typer.Option(help="ukdale, redd or synthetic; default: the tables' own.")
     ] = None,
@@ -69,7 +72,7 @@ def reproduce(
     from meterveil.bench.reproduce.specs import cells
 
     effort = _effort(quick, seeds)
-    chosen = cells(table or (), dataset or (), _threats(threat), effort)
+    chosen = cells(table or (), dataset or (), _threats(threat), effort, row or ())
     if list_:
         _show_list(chosen)
         return

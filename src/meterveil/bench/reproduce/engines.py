@@ -20,6 +20,8 @@ from meterveil.errors import InputError, how_to_install
 
 WORKERS = 2
 _POLL_SECONDS = 1.0
+_ANSWER_SECONDS = 60.0
+"""Within this a node answers, or Ray has found out that it is lost."""
 
 Call = Callable[[], Any]
 
@@ -78,13 +80,27 @@ class Ray:
                 raise LostWorkerError(str(error).splitlines()[0]) from error
 
     def _processors(self) -> int:
-        """Count the processors of the nodes that live: a lost node has taken its own with it."""
+        """Count the processors of the nodes that answer.
+
+        Ray counts a lost node for some seconds more, and would wait for ever for processors that are gone.
+        """
         import ray  # noqa: PLC0415  optional
+        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy  # noqa: PLC0415  optional
 
         self.connect()
         nodes: list[dict[str, Any]] = ray.nodes()  # type: ignore[no-untyped-call]
-        alive = [int(node["Resources"].get("CPU", 0)) for node in nodes if node["Alive"]]
-        return max(1, min(sum(alive), self.workers or sum(alive)))
+        able = {node["NodeID"]: int(node["Resources"].get("CPU", 0)) for node in nodes if node["Alive"]}
+        question = ray.remote(num_cpus=0, max_retries=0)(_answer)
+        asked = {
+            question.options(
+                scheduling_strategy=NodeAffinitySchedulingStrategy(name, soft=False)
+            ).remote(): processors
+            for name, processors in able.items()
+            if processors
+        }
+        ready, _ = ray.wait(list(asked), num_returns=len(asked), timeout=_ANSWER_SECONDS)
+        known = sum(asked[reference] for reference in ready if _has_answered(reference))
+        return max(1, min(known, self.workers or known))
 
     def connect(self) -> None:
         """Join the cluster, once."""
@@ -99,6 +115,19 @@ class Ray:
                 raise InputError(
                     f"there is no Ray cluster at {self.address}: {error}; start one with ray start --head"
                 ) from error
+
+
+def _answer() -> bool:
+    return True
+
+
+def _has_answered(reference: Any) -> bool:
+    import ray  # noqa: PLC0415  optional
+
+    try:
+        return bool(ray.get(reference))
+    except ray.exceptions.RayError:
+        return False
 
 
 class _Ticking:

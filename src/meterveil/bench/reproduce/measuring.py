@@ -20,6 +20,7 @@ from meterveil.bench.reproduce.entrant import Entrant
 from meterveil.bench.reproduce.place import Place, digest, fingerprint, versions
 from meterveil.bench.reproduce.specs import Cell
 from meterveil.bench.strength import Trial
+from meterveil.data.household import Household
 from meterveil.data.protocols import PROTOCOLS
 
 LAYOUT = 1
@@ -66,24 +67,12 @@ class Measure:
         bare = measure_bare(spec, houses, workers=1)
         result = evaluate(bare, self.entrant.contender(place), workers=1)
         found = [card for card in cards_of(result) if self._is_own(card)]
-        _write(place, [*found, *self._absent(place, stated)])
+        home = houses[trial.test.key]
+        _write(place, [*found, *absent_cards(self.cell, trial, home)])
 
     def _is_own(self, card: Card) -> bool:
         """Leave what depends on no attacker to the cell of the fixed ones, so that no two cells write it."""
         return self.cell.threat == "fixed" or card.threat_model == "adaptive"
-
-    def _absent(self, place: Place, settings: dict[str, object]) -> Iterator[Card]:
-        """Say of every case that the paper prints and the data lack that it is missing (D12)."""
-        if self.cell.table != "overall_transfer" or self.cell.dataset not in PROTOCOLS:
-            return
-        day = self.trial.test.days[0]
-        known_w = place.household(*self.trial.test.key).day(day).appliances_w
-        for target in PROTOCOLS[self.cell.dataset].targets:
-            if target not in self.trial.targets:
-                metered = target in known_w and not np.isnan(known_w[target]).all()
-                why = "stood still" if metered else "is not metered in the data at hand"
-                note = f"not measured: the {target.replace('_', ' ')} {why} on {day}"
-                yield from _absent_cases(self.cell, target, note, settings)
 
 
 @dataclass(frozen=True)
@@ -112,6 +101,20 @@ class Excuse:
         columns = dict.fromkeys([*_HEADLINES, *(name for name in printed if name not in _NO_FIGURES)])
         blank = _blank(self.cell, _headline(self.cell), {"cell": key}, f"not measured: {self.reason}")
         _write(place, [replace(blank, column=column, reported=printed.get(column)) for column in columns])
+
+
+def absent_cards(cell: Cell, trial: Trial, home: Household) -> Iterator[Card]:
+    """Say of every case that the paper prints and the data lack that it is missing (D12)."""
+    if cell.table != "overall_transfer" or cell.dataset not in PROTOCOLS:
+        return
+    day = trial.test.days[0]
+    known_w = home.day(day).appliances_w
+    for target in PROTOCOLS[cell.dataset].targets:
+        if target not in trial.targets:
+            metered = target in known_w and not np.isnan(known_w[target]).all()
+            why = "stood still" if metered else "is not metered in the data at hand"
+            note = f"not measured: the {target.replace('_', ' ')} {why} on {day}"
+            yield from _absent_cases(cell, target, note, dict(trial.settings))
 
 
 def _absent_cases(cell: Cell, target: str, note: str, settings: dict[str, object]) -> Iterator[Card]:

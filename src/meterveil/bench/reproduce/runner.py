@@ -15,13 +15,15 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
 from threading import Thread
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from meterveil.bench.reproduce.engines import Engine, LostWorkerError
 from meterveil.bench.reproduce.place import Place
-from meterveil.bench.reproduce.plan import Plan
 from meterveil.bench.reproduce.task import Task, left, waves
 from meterveil.errors import InputError
+
+if TYPE_CHECKING:  # a worker that begins needs no planner
+    from meterveil.bench.reproduce.plan import Plan
 
 MOST_DEATHS = 3
 """Workers that may die in a row while nothing else gets finished."""
@@ -90,7 +92,8 @@ def _run_wave(
         try:
             for outcome in engine.run(told.calls(), told.look):
                 if outcome.is_full:
-                    raise InputError(f"{outcome.error}; make room, and go on with the same command")
+                    what = outcome.error.partition(";")[0]
+                    raise InputError(f"{what}; make room, and go on with the same command")
                 yield told.finish(outcome.key), outcome
         except LostWorkerError as error:
             yield from ((told.finish(key), Outcome(key)) for key in told.finished())

@@ -211,6 +211,7 @@ def cells(
     datasets: Sequence[str] = (),
     threats: Sequence[ThreatModel] = (),
     effort: Effort = FULL,
+    rows: Sequence[str] = (),
 ) -> list[Cell]:
     """List the cells of these tables, or of all; what is not given is the tables' own choice.
 
@@ -220,11 +221,13 @@ def cells(
     _check(datasets, DATASETS, "data set")
     _check(threats, THREATS, "threat model")
     chosen = {name: TABLES[name] for name in TABLES if not tables or name in tables}
+    _check(rows, dict.fromkeys(row.label for table in chosen.values() for row in table.rows), "row")
     found = [
         cell
         for name, table in chosen.items()
         for dataset in _datasets(table, datasets, by_name=bool(tables))
         for cell in _cells(name, dataset, threats or table.threats, effort)
+        if not rows or cell.row.label in rows
     ]
     if not found:
         raise InputError(

@@ -1,0 +1,245 @@
+"""The experiments as data: which cells there are, what each needs, and what can change its number."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from meterveil.attackers.registry import PAPER_SIX
+from meterveil.bench.evaluation.reported import claims
+from meterveil.bench.report.claimed import claimed
+from meterveil.bench.reported import TABLES as PRINTED
+from meterveil.bench.reproduce import specs
+from meterveil.bench.reproduce.code import code_hash
+from meterveil.bench.reproduce.days import training_days, trial_for
+from meterveil.bench.reproduce.engines import Local
+from meterveil.bench.reproduce.entrant import Entrant
+from meterveil.bench.reproduce.measuring import Excuse, absent_cards
+from meterveil.bench.reproduce.place import Place, built_library
+from meterveil.bench.reproduce.plan import plan
+from meterveil.bench.reproduce.runner import run
+from meterveil.bench.reproduce.specs import OURS, EqualTo, Row, Training, cells
+from meterveil.bench.reproduce.task import left
+from meterveil.data.cache import cache_folder
+from meterveil.data.signatures import Collection, Signature
+from meterveil.data.signatures_file import save
+from meterveil.data.synthetic import decoy_library
+from meterveil.errors import InputError
+
+
+@pytest.fixture
+def place(tmp_path):
+    return Place(tmp_path / "results", cache_folder())
+
+
+def kinds(found):
+    names = [task.kind for task in found.tasks.values()]
+    return {name: names.count(name) for name in names}
+
+
+def keys(found):
+    return {task.kind: key for key, task in found.tasks.items()}
+
+
+def test_every_row_that_the_paper_prints_is_a_cell_of_the_same_name():
+    ours = {(cell.table, cell.dataset, cell.row.label) for cell in cells()}
+    for table in PRINTED:
+        assert {(table, dataset, label) for dataset, label, _ in claimed(table)} <= ours
+
+
+def test_tables_have_the_data_sets_and_threats_of_their_own_unless_others_are_asked_for():
+    assert {cell.dataset for cell in cells(["battery_sensitivity"])} == {"ukdale"}
+    assert {cell.threat for cell in cells(["battery_sensitivity"])} == {"fixed"}
+    assert {cell.threat for cell in cells(["many_days"])} == {"fixed", "adaptive"}
+    asked = cells(["battery_sensitivity"], ["redd", "synthetic"], ["adaptive"], rows=["main"])
+    assert [(cell.dataset, cell.threat) for cell in asked] == [
+        ("redd", "adaptive"),
+        ("synthetic", "adaptive"),
+    ]
+    assert {cell.table for cell in cells(datasets=["redd"])} == {
+        "overall_transfer",
+        "baseline_comparison",
+        "heldout_day_generalization_redd",
+        "many_days",
+    }
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        ({"tables": ["battery"]}, "no table 'battery'; known are overall_transfer, baseline_comparison"),
+        ({"datasets": ["refit"]}, "no data set 'refit'; known are ukdale, redd, synthetic"),
+        ({"threats": ["clean"]}, "no threat model 'clean'; known are fixed, adaptive"),
+        ({"tables": ["lambda_sweep"], "rows": ["ours"]}, "no row 'ours'; known are lambda 0, lambda 0.25"),
+        (
+            {"tables": ["heldout_day_generalization"], "datasets": ["synthetic"]},
+            "heldout_day_generalization cannot be measured on synthetic",
+        ),
+    ],
+)
+def test_what_is_not_known_is_refused_with_what_is(asked, words):
+    with pytest.raises(InputError, match=words):
+        cells(**asked)
+
+
+def test_a_quick_effort_shortens_every_training_and_no_row_changes_its_name():
+    quick, full = (cells(effort=effort) for effort in (specs.QUICK, specs.FULL))
+    assert [cell.title for cell in quick] == [cell.title for cell in full]
+    trainings = [cell.row.defence for cell in quick if isinstance(cell.row.defence, Training)]
+    assert {training.budget_days for training in trainings} == {10.0}
+    assert {cell.seeds for cell in quick} == {2}
+
+
+def test_tables_share_the_trainings_that_are_the_same(place):
+    tables = ["overall_transfer", "probe_ablation", "signature_size_ablation", "lambda_sweep"]
+    asked = [replace(cell, seeds=2, attackers=("co",)) for cell in cells(tables, ["synthetic"])]
+    found = plan(asked, place)
+    assert kinds(found) == {
+        "probe": 2 * 4,
+        "train": 2 * (1 + 3 + 4 + 4),
+        "attack": 2,
+        "measure": 1 + 4 + 5 + 5,
+    }
+
+
+def test_an_adaptive_attacker_is_fitted_for_every_policy_and_never_for_no_defence(place):
+    rows = ["none", "random_equal", "flat", "ours"]
+    asked = cells(["baseline_comparison"], ["synthetic"], ["adaptive"], rows=rows)
+    found = plan([replace(cell, seeds=2, attackers=("co", "fhmm")) for cell in asked], place)
+    assert kinds(found)["adapt"] == 2 * (0 + 1 + 1 + 2)
+    needed = {task.title: task.needs for task in found.tasks.values()}
+    assert len(needed["co against random_equal on synthetic"]) == 2  # the trainings whose throughput it takes
+    assert needed["co against flat on synthetic"] == ()
+
+
+def test_a_key_changes_with_whatever_can_change_the_number(place, tmp_path):
+    [cell] = cells(["overall_transfer"], ["synthetic"])
+    cell = replace(cell, seeds=2, attackers=("co",))
+    same, other = (keys(plan([cell], place)) for _ in range(2))
+    assert same == other
+    whole = Collection.of_library(decoy_library())
+    stronger = (Signature("kettle", (2500.0,) * 9), *whole.signatures[1:])
+    library = save(Collection("test", stronger), tmp_path / "library.json")
+    changed = {
+        "library": keys(plan([cell], replace(place, library=library))),
+        "battery": keys(
+            plan([replace(cell, row=replace(cell.row, battery=(("capacity_kwh", 2.0),)))], place)
+        ),
+        "weight": keys(plan([replace(cell, row=Row("ours", Training(weight=0.5)))], place)),
+        "days": keys(plan([replace(cell, row=replace(cell.row, days="many"))], place)),
+        "attackers": keys(plan([replace(cell, attackers=("mean",))], place)),
+    }
+    for what, found in changed.items():
+        assert found["measure"] != same["measure"], what
+        assert (found["train"] != same["train"]) == (what in ("library", "battery", "weight")), what
+        assert found["probe"] == same["probe"]
+    assert changed["attackers"]["attack"] == same["attack"]  # the prior, the last of them
+
+
+def test_code_that_only_reads_and_writes_files_changes_no_key(monkeypatch):
+    from meterveil.bench.reproduce import code  # noqa: PLC0415
+
+    def altered(part):
+        def source(name):
+            path = real(name)
+            return None if name == part else path
+
+        real = code._source
+        with monkeypatch.context() as patch:
+            patch.setattr(code, "_source", source)
+            return code_hash.__wrapped__("meterveil.defenders.manager.run")
+
+    whole = code_hash("meterveil.defenders.manager.run")
+    assert altered("meterveil.data.outputs") == altered("meterveil.errors") == whole
+    assert altered("meterveil.core.battery") != whole
+
+
+def test_chance_moves_what_the_trainings_moved_on_their_training_days(place):
+    for seed, moved_kwh in enumerate([6.0, 7.5]):
+        folder = place.run(f"of-{seed}")
+        folder.mkdir(parents=True)
+        (folder / "run.json").write_text(json.dumps({"figures": {"training_days_moved_kwh": moved_kwh}}))
+    one = Entrant("random_equal", EqualTo(OURS), runs=("of-0", "of-1"))
+    [policy] = one.contender(place).policies
+    assert policy.throughput_kwh == 6.75
+    assert one.settings(place) == {"equal_to_kwh": 6.75}
+
+
+def test_the_cells_of_two_threats_do_not_overwrite_each_other(place):
+    asked = cells(["baseline_comparison"], ["synthetic"], rows=["flat"])
+    found = plan([replace(cell, seeds=2, attackers=("co",), copies=1) for cell in asked], place)
+    assert run(found, Local(1)).failed == {}
+    assert left(found.tasks, found.cells, place) == []
+    folder = place.results / "baseline_comparison" / "synthetic"
+    by_threat = {cell.threat: key for key, cell in found.cells.items()}
+    owners = {
+        "headline--flat--fixed": "fixed",
+        "headline--flat--adaptive": "adaptive",
+        "co-kettle--flat--adaptive": "adaptive",
+        "battery--flat": "fixed",
+        "meter-fridge--flat": "fixed",
+    }
+    for name, threat in owners.items():
+        kept = json.loads((folder / f"{name}.json").read_text())
+        assert {card["settings"]["cell"] for card in kept} == {by_threat[threat]}, name
+    assert not list(folder.glob(".*"))
+
+
+def test_a_row_of_a_table_brings_its_own_line_of_the_paper():
+    assert claims("probe_ablation", "ukdale", "lstm")["rmse_increase_percent"] == 100.71
+    assert claims("battery_sensitivity", "ukdale", "power 1 kW")["f1_significant"] == 14
+    assert claims("baseline_comparison", "ukdale", "ddql_mi")["training_hours"] == 6.6
+    assert claims("heldout_day_generalization_redd", "redd", "2011-04-30 house 2")["f1_raw"] == 0.545
+    assert claims("probe_ablation", "redd", "lstm") == {}
+    assert claims("many_days", "ukdale", "ours") == {}
+
+
+def test_a_cell_without_data_says_so_beside_what_the_paper_prints(place):
+    [cell] = cells(["heldout_day_generalization"], rows=["2013-03-30 house 4"])
+    step = Excuse(cell, "house 4 of ukdale is not among the data at hand")
+    assert not step.is_finished(place, step.key())
+    step.run(place, step.key())
+    assert step.is_finished(place, step.key())
+    [path] = place.results.rglob("*.json")
+    kept = {card["column"]: card for card in json.loads(path.read_text())}
+    assert kept["rmse_increase_percent"]["reported"] == 109.9
+    assert kept["f1_masked"]["reported"] == 0.568
+    assert {card["measured"] for card in kept.values()} == {None}
+    assert {card["note"] for card in kept.values()} == {f"not measured: {step.reason}"}
+
+
+def test_the_data_at_hand_decide_what_cannot_be_measured(real_data, place):
+    whole = replace(place, data=real_data, library=built_library(real_data, place.cache))
+    tables = ["heldout_day_generalization", "heldout_day_generalization_redd"]
+    found = plan([replace(cell, seeds=2, attackers=("co",)) for cell in cells(tables)], whole)
+    excused = {
+        task.step.cell.row.label: task.step.reason for task in found.tasks.values() if task.kind == "excuse"
+    }
+    assert list(excused) == ["2013-03-30 house 4", "2011-05-01 house 4"]
+    assert "dishwasher was in use on 2011-05-01, but on none of the other 2" in excused["2011-05-01 house 4"]
+    assert str(real_data) not in " ".join(excused.values())
+    trials = {
+        task.step.cell.row.label: task.step.trial for task in found.tasks.values() if task.kind == "measure"
+    }
+    other = trials["2013-07-15 house 2"]
+    assert other.targets == ("fridge", "kettle", "microwave")
+    assert [str(day) for day in other.training[0].days][4:6] == ["2013-07-14", "2013-07-16"]
+    assert len(other.training[0].days) == 10
+    assert trials["2013-01-18 house 1"].training[0].days == training_days("ukdale", None)
+    assert trials["2013-03-30 house 1"].targets == ("fridge",)
+    assert trials["2011-05-25 house 3"].targets == ("fridge", "microwave", "dishwasher")
+    assert not any(
+        trial.reported for label, trial in trials.items() if "house 1" in label and "03-18" not in label
+    )
+
+
+def test_cases_of_the_paper_that_the_data_lack_have_a_card_each(real_data, place):
+    [cell] = cells(["overall_transfer"], ["ukdale"])
+    home = replace(place, data=real_data).household("ukdale", 1)
+    found = list(absent_cards(cell, trial_for(cell, home), home))
+    assert {card.row for card in found} == {f"{name} toaster, ours, fixed" for name in PAPER_SIX}
+    assert {card.note for card in found} == {
+        "not measured: the toaster is not metered in the data at hand on 2013-03-18"
+    }
+    [masked] = [card for card in found if card.row.startswith("co ") and card.column == "rmse"]
+    assert (masked.measured, masked.reported) == (None, 188.11)

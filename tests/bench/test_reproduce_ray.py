@@ -1,0 +1,65 @@
+"""The same plan on a cluster: two nodes on this machine, one of which is lost."""
+
+import os
+import sys
+import threading
+
+import pytest
+from reproduce_steps import Note, begun, finished, plan_of
+from test_reproduce_runner import until
+
+from meterveil.bench.reproduce.engines import Ray
+from meterveil.bench.reproduce.runner import Listener, run
+
+ray = pytest.importorskip("ray", reason="ray is not installed: it is the extra cluster")
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore::FutureWarning"),
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+]
+
+
+SOON = {
+    "health_check_initial_delay_ms": 1000,
+    "health_check_period_ms": 1000,
+    "health_check_failure_threshold": 3,
+}
+"""A node is given up after seconds instead of half a minute."""
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    """Start a head that also works; a second node joins in the test."""
+    from ray.cluster_utils import Cluster  # noqa: PLC0415
+
+    os.environ["PYTHONPATH"] = os.pathsep.join(sys.path)
+    head = {"num_cpus": 2, "include_dashboard": False, "_system_config": SOON}
+    found = Cluster(initialize_head=True, head_node_args=head)
+    yield found
+    ray.shutdown()
+    found.shutdown()
+
+
+def test_a_lost_node_costs_what_was_under_way(cluster, tmp_path):
+    second = cluster.add_node(num_cpus=1)
+    cluster.wait_for_nodes()
+    names = [f"t{number}" for number in range(6)]
+    plan = plan_of(tmp_path, **{name: Note(waits_for="go") for name in names})
+    deaths = []
+
+    def lose_a_node():
+        until(lambda: len(begun(tmp_path)) >= 3)
+        cluster.remove_node(second, allow_graceful=False)
+
+    def on_death(reason, left):
+        deaths.append(left)
+        (tmp_path / "go").touch()
+
+    loser = threading.Thread(target=lose_a_node)
+    loser.start()
+    engine = Ray(cluster.address)
+    summary = run(plan, engine, Listener(on_death=on_death))
+    loser.join()
+    assert (summary.done, summary.failed, deaths) == (6, {}, [6])
+    assert finished(tmp_path) == set(names)
