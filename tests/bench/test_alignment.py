@@ -9,8 +9,8 @@ import pytest
 from meterveil.attackers.protocol import Prediction
 from meterveil.bench import cards
 from meterveil.bench.alignment import gradients as gr
-from meterveil.bench.alignment.estimate import align
-from meterveil.bench.alignment.measure import Found, House, Panel, cards_of
+from meterveil.bench.alignment.estimate import Alignment, Interval, align, mean_of
+from meterveil.bench.alignment.measure import COMPARISONS, Found, Panel, cards_of
 from meterveil.bench.alignment.picture import curves
 from meterveil.bench.alignment.risks import Risk, attacker_risk, mean_risk, probe_risk
 from meterveil.bench.alignment.rollouts import Decisions, Rollouts, act
@@ -29,7 +29,7 @@ from meterveil.defenders.manager.probes import Probe
 from meterveil.defenders.manager.reward import ProbeReward
 from meterveil.defenders.manager.run import Options, load_run
 from meterveil.errors import InputError
-from meterveil.plots.alignment import Point, alignment_figure
+from meterveil.plots.alignment import Point, alignment_figure, risk_figure
 
 LIBRARY = synthetic.decoy_library()
 PARAMS = EnvParams(Battery(), LIBRARY)
@@ -292,17 +292,29 @@ def test_a_panel_finds_a_copying_attacker_aligned_and_a_contrary_one_opposed(day
             hidden = np.abs(meter.reading_w - np.tile(days.load_w, (len(meter.reading_w) // 2, 1)))
             return Prediction({"fridge": 9000.0 - hidden}, {})
 
-    zero = {"fridge": np.zeros_like(days.load_w)}
     snapshot = Snapshot(3, network(np.random.default_rng(1), (6, 8, 8, LIBRARY.n_actions)))
-    for attacker, truth, sign in ((Copies(), {"fridge": days.load_w}, 1.0), (Contrary(), zero, -1.0)):
-        panel = Panel(PARAMS, days, IDENTITY, preset("paper"), {"one": attacker}, truth)
-        first, again = (panel.measure(snapshot, plays=40, seed=0) for _ in range(2))
-        assert first == again
-        by_name = {(one.reader, one.comparison): one.alignment for one in first}
-        assert sign * by_name["one", "reward"].gamma.low > 0.0
-        assert by_name["one", "risk"] == by_name["all six", "risk"]
-        assert ("probe", "training") in by_name
-        assert ("probe", "risk") not in by_name
+    zero = {"fridge": np.zeros_like(days.load_w)}
+    found = {}
+    for name, attacker, truth in (
+        ("copies", Copies(), {"fridge": days.load_w}),
+        ("contrary", Contrary(), zero),
+    ):
+        panel = Panel(PARAMS, days, IDENTITY, preset("paper"), {name: attacker}, truth)
+        measured = panel.measure(snapshot, plays=40, seed=0)
+        found |= measured.alignments
+    assert found["copies", "reward"].gamma.low > 0.0
+    assert found["contrary", "reward"].gamma.high < 0.0
+    assert found["contrary", "risk"] == found["all six", "risk"]
+    assert ("probe", "training") in found
+    assert ("probe", "risk") not in found
+
+
+def test_a_measurement_repeats_with_its_seed(days):
+    snapshot = Snapshot(3, network(np.random.default_rng(1), (6, 8, 8, LIBRARY.n_actions)))
+    panel = Panel(PARAMS, days, IDENTITY, preset("paper"), {"copies": Copies()}, {"fridge": days.load_w})
+    first, again, other = (panel.measure(snapshot, plays=4, seed=seed) for seed in (0, 0, 1))
+    assert first == again
+    assert first != other
 
 
 def test_a_training_keeps_its_manager_after_every_update(tmp_path):
@@ -325,29 +337,48 @@ def test_a_training_keeps_its_manager_after_every_update(tmp_path):
         learn_with_snapshots(*asked, tmp_path / "run")
 
 
-def test_cards_hold_every_figure_and_the_picture_reads_them_in_order(tmp_path):
+def test_risks_are_averaged_over_plays_with_an_interval(played, days):
+    panel = Panel(PARAMS, days, IDENTITY, preset("paper"), {"copies": Copies()}, {"fridge": days.load_w})
+    risk = probe_risk(played, panel.reward)
+    manager = network(np.random.default_rng(1))
+    means = panel.measure(Snapshot(0, manager), plays=6, seed=0).means
+    assert means["probe", "hours"].value == pytest.approx(risk.hours.mean())
+    assert means["probe", "paid"].value == pytest.approx(risk.paid.sum() / 12)
+    assert means["all six", "hours"] == means["copies", "hours"]
+    assert mean_of(np.array([1.0, 3.0])) == pytest.approx((2.0, 2.0 - 1.96, 2.0 + 1.96))
+
+
+def test_cards_hold_every_figure_and_the_pictures_read_them_in_order(tmp_path):
     rng = np.random.default_rng(8)
     sample = noisy(rng, rng.normal(size=100))
-    found = [
-        Found(update, reader, comparison, align(sample, sample))
-        for update in (10, 0)
-        for reader in ("fhmm", "all six")
-        for comparison in ("risk", "training")
-    ]
-    house = House("redd", None, None, None, None)
-    cards.write(tmp_path, cards_of(house, found, "alignment_fast", {"plays": 200}, n_days=2))
+    readers = ("fhmm", "all six")
+    for update in (10, 0):
+        alignments = {(name, kind): align(sample, sample) for name in readers for kind in COMPARISONS}
+        means = {
+            (name, kind): Interval(2.0 + update, 1.0, 4.0) for name in readers for kind in ("paid", "hours")
+        }
+        found = Found(update, alignments, means)
+        cards.write(tmp_path, cards_of("redd", found, "alignment_fast", {"plays": 200}, n_days=2))
     read = cards.read(tmp_path, "alignment_fast")
+    bounded = {f"{kind}_{name}" for kind in COMPARISONS for name in ("cosine", "gamma")}
+    bounded |= {"paid_mean", "hours_mean"}
     assert {card["column"] for card in read if card["row"] == "fhmm, update 10"} == {
-        f"{comparison}_{figure}"
-        for comparison in ("risk", "training")
-        for figure in (
-            "inner_product",
-            *(f"{name}{end}" for name in ("cosine", "gamma") for end in ("", "_low", "_high")),
-        )
+        *(f"{kind}_inner_product" for kind in COMPARISONS),
+        *(f"{name}{bound}" for name in bounded for bound in ("", "_low", "_high")),
     }
-    drawn = curves(read)
+    drawn = curves(read, "cosine")
     assert list(drawn["risk"]["redd"]) == ["all six", "fhmm"]
     assert drawn["risk"]["redd"]["fhmm"] == [Point(0, 1.0, 1.0, 1.0), Point(10, 1.0, 1.0, 1.0)]
     figure = alignment_figure(drawn)
     assert [trace.name for trace in figure.data if trace.showlegend] == ["all six", "fhmm"]
-    assert len(figure.data) == 4
+    assert len(figure.data) == 6
+    assert list(risk_figure(curves(read, "mean")).data[0].y) == [1.0, 6.0]
+
+
+def test_a_figure_that_noise_leaves_unbounded_is_null_and_says_why():
+    endless = Interval(float("inf"), float("-inf"), float("inf"))
+    one = Alignment(Interval(1.0, 0.0, 2.0), Interval(1.0, -1.0, 1.0), endless)
+    made = cards_of("redd", Found(0, {("co", "risk"): one}, {}), "alignment_fast", {}, n_days=2)
+    gamma = next(card for card in made if card.column == "risk_gamma")
+    assert gamma.measured is None
+    assert gamma.note.startswith("unbounded")

@@ -1,8 +1,8 @@
-"""The picture of Condition A1: where attackers' gradients point beside the probe's, as a manager learns."""
+"""Pictures of Condition A1: where attackers' gradients point beside the probe's, as a manager learns."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import plotly.graph_objects as go
@@ -10,77 +10,98 @@ from plotly.subplots import make_subplots
 
 from meterveil.plots import look
 
-HEADINGS = {
-    "risk": "Condition A1: the probe's loss over the day, and theirs",
-    "reward": "Both as the manager is paid: hours that end with a replay",
-    "training": "What the manager climbs, and what they lose over the day",
+COMPARISONS = {
+    "risk": "loss over the day, the probe's and theirs (A1)",
+    "reward": "loss as the manager is paid, the probe's and theirs",
+    "training": "what the manager is paid, and their loss over the day",
 }
-"""Comparison -> heading, from top to bottom."""
+"""Kind of cosine -> heading, from top to bottom."""
+
+RISKS = {"paid": "what a day's decisions are paid", "hours": "mean loss of an hour, over the day"}
+"""Kind of risk -> heading, from top to bottom."""
 
 _SPREAD = 0.07
 """Share of the way between two snapshots that neighbouring readers are moved apart."""
 
 
 class Point(NamedTuple):
-    """A cosine with its interval after so many updates."""
+    """A figure with its interval after so many updates."""
 
     update: int
-    cosine: float
+    value: float
     low: float
     high: float
 
 
-def alignment_figure(curves: Mapping[str, Mapping[str, Mapping[str, Sequence[Point]]]]) -> go.Figure:
-    """Draw cosines along trainings: comparison -> house -> reader -> points; a row for each comparison."""
-    shown = [name for name in HEADINGS if name in curves]
+Curves = dict[str, dict[str, dict[str, list[Point]]]]
+"""Kind of figure -> house -> reader -> points along the training."""
+
+
+def alignment_figure(curves: Curves) -> go.Figure:
+    """Draw cosines along trainings, a row for each comparison."""
+    figure = _figure(curves, COMPARISONS, "Does the probe point where the attackers hurt?")
+    figure.update_yaxes(range=[-1.05, 1.05])
+    return figure.update_yaxes(title="cosine", col=1)
+
+
+def risk_figure(curves: Curves) -> go.Figure:
+    """Draw the risks themselves along trainings, as shares of what they were before the first update."""
+    shares = {
+        kind: {
+            house: {name: _shares(points) for name, points in readers.items()}
+            for house, readers in houses.items()
+        }
+        for kind, houses in curves.items()
+    }
+    figure = _figure(shares, RISKS, "What a training climbs, and what attackers lose meanwhile", 1.0)
+    figure.update_yaxes(tickformat=".0%")
+    return figure.update_yaxes(title="of the beginning", col=1)
+
+
+def _shares(points: Sequence[Point]) -> list[Point]:
+    first = points[0].value
+    return [Point(one.update, one.value / first, one.low / first, one.high / first) for one in points]
+
+
+def _figure(curves: Curves, headings: dict[str, str], title: str, level: float = 0.0) -> go.Figure:
+    """Draw a row of panels for each kind of figure and a column for each house."""
+    shown = [name for name in headings if name in curves]
     houses = sorted({house for panels in curves.values() for house in panels})
-    readers = list(
-        dict.fromkeys(name for panels in curves.values() for one in panels.values() for name in one)
-    )
-    titles = [f"<b>{house}</b>: {HEADINGS[name]}" for name in shown for house in houses]
-    panels = make_subplots(
-        len(shown),
-        len(houses),
-        subplot_titles=titles,
-        shared_yaxes=True,
-        vertical_spacing=0.1,
-        horizontal_spacing=0.04,
-    )
+    readers = list(dict.fromkeys(name for kind in shown for one in curves[kind].values() for name in one))
+    titles = [f"<b>{house}</b>: {headings[name]}" for name in shown for house in houses]
+    spacing = {"vertical_spacing": 0.3 / len(shown) ** 1.1, "horizontal_spacing": 0.05}
+    panels = make_subplots(len(shown), len(houses), subplot_titles=titles, shared_yaxes=True, **spacing)
     known: set[str] = set()
-    for row, comparison in enumerate(shown, start=1):
+    for row, kind in enumerate(shown, start=1):
         for column, house in enumerate(houses, start=1):
-            for reader, points in curves[comparison].get(house, {}).items():
+            for reader, points in curves[kind].get(house, {}).items():
                 line = _line(reader, points, readers).update(showlegend=reader not in known)
                 panels.add_trace(line, row, column)
                 known.add(reader)
-            panels.add_hline(y=0.0, line_color=look.INK, line_width=1, row=row, col=column)
-    panels.update_yaxes(range=[-1.05, 1.05])
-    panels.update_yaxes(title="cosine", col=1)
+            panels.add_hline(y=level, line_color=look.INK, line_width=1, row=row, col=column)
     panels.update_xaxes(title="updates of the manager", row=len(shown))
-    title = "Does the probe point where the attackers hurt?"
-    figure = look.figure_of(panels, title, 130 + 320 * len(shown))
-    return figure.update_layout(margin_t=130, legend_y=1.05, hovermode="closest")
+    figure = look.figure_of(panels, title, 140 + 300 * len(shown))
+    figure.update_annotations(font_size=12)
+    return figure.update_layout(margin_t=120, legend_y=1.05, hovermode="closest")
 
 
 def _line(reader: str, points: Sequence[Point], readers: Sequence[str]) -> go.Scatter:
     """Draw one reader, moved a little aside so that intervals do not hide each other."""
     step = (points[-1].update - points[0].update) / max(len(points) - 1, 1)
     aside = (readers.index(reader) - (len(readers) - 1) / 2) * _SPREAD * step
-    cosines = [point.cosine for point in points]
     error = {
-        "array": [point.high - point.cosine for point in points],
-        "arrayminus": [point.cosine - point.low for point in points],
+        "array": [point.high - point.value for point in points],
+        "arrayminus": [point.value - point.low for point in points],
         "thickness": 1,
         "width": 3,
     }
-    colour = look.CYCLE[readers.index(reader) % len(look.CYCLE)]
     return go.Scatter(
         x=[point.update + aside for point in points],
-        y=cosines,
+        y=[point.value for point in points],
         error_y=error,
         name=look.readable(reader),
         legendgroup=reader,
         mode="lines+markers",
-        line={"color": colour, "width": 1.5},
+        line={"color": look.CYCLE[readers.index(reader) % len(look.CYCLE)], "width": 1.5},
         marker={"size": 6},
     )

@@ -52,7 +52,7 @@ def measure(house: House, asked: argparse.Namespace) -> None:
         for snapshot in snapshots:
             if not _is_known(asked.results / table / house.name, {"update": snapshot.update, **settings}):
                 found = panel.measure(snapshot, asked.plays, house.setup.seed)
-                cards.write(asked.results, cards_of(house, found, table, settings, panel.days.batch))
+                cards.write(asked.results, cards_of(house.name, found, table, settings, panel.days.batch))
 
 
 def _is_known(folder: Path, settings: dict[str, Any]) -> bool:
@@ -80,7 +80,7 @@ def main() -> None:
     for name in asked.houses:
         measure(House.of(name, Path(asked.data), setup), asked)
     table = _table(asked.preset)
-    draw(cards.read(asked.results, table), asked.pictures / f"{table.replace('_', '-')}.png")
+    draw(cards.read(asked.results, table), asked.pictures, table.replace("_", "-"))
 
 
 def _table(name: str) -> str:

@@ -48,6 +48,12 @@ def align(probe: FloatArray, attack: FloatArray, seed: int = 0) -> Alignment:
     return Alignment(_interval(inner), _interval(_cosine(inner, own, other)), _interval(_ratio(inner, own)))
 
 
+def mean_of(by_play: FloatArray) -> Interval:
+    """Average over plays; they are many and alike, so the interval is that of a normal distribution."""
+    value, off = float(by_play.mean()), 1.96 * float(by_play.std(ddof=1)) / np.sqrt(len(by_play))
+    return Interval(value, value - off, value + off)
+
+
 def _pairs(products: FloatArray, weights: FloatArray) -> FloatArray:
     """Average the products of different plays under each draw's weights, (draw,)."""
     apart = products - np.diag(np.diag(products))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -14,7 +14,7 @@ from meterveil.attackers.protocol import AGGREGATE, Attacker
 from meterveil.attackers.registry import PAPER_SIX
 from meterveil.attackers.threat import fixed
 from meterveil.bench.alignment import gradients as gr
-from meterveil.bench.alignment.estimate import Alignment, align
+from meterveil.bench.alignment.estimate import Alignment, Interval, align, mean_of
 from meterveil.bench.alignment.risks import Risk, Truth, attacker_risk, mean_risk, probe_risk
 from meterveil.bench.alignment.rollouts import Rollouts, act
 from meterveil.bench.alignment.snapshots import Snapshot
@@ -90,12 +90,13 @@ class House:
 
 
 class Found(NamedTuple):
-    """How one attacker's gradient lies to the probe's at one snapshot."""
+    """What was found at one snapshot."""
 
     update: int
-    reader: str
-    comparison: str
-    alignment: Alignment
+    alignments: dict[tuple[str, str], Alignment]
+    """Reader and comparison -> how the reader's gradient lies to the probe's."""
+    means: dict[tuple[str, str], Interval]
+    """Reader and kind of risk (`hours`: of an hour, `paid`: of all decisions of a day) -> the risk itself."""
 
 
 @dataclass(frozen=True)
@@ -114,12 +115,13 @@ class Panel:
         """Judge the days as the training does."""
         return ProbeReward(self.probe, self.days, loss=self.preset.loss)
 
-    def measure(self, snapshot: Snapshot, plays: int, seed: int) -> list[Found]:
+    def measure(self, snapshot: Snapshot, plays: int, seed: int) -> Found:
         """Compare the gradients at a snapshot; with the same seed all of them throw the same dice."""
         manager = ManagerPolicy(snapshot.network, self.params.library.n_actions, self.preset.masked)
         played = act(manager, self.params, self.days, plays, seed)
-        found = gr.scores(snapshot.network, played.decisions)
-        return _compared(snapshot.update, self._gradients(played, found, self._risks(played)))
+        risks = self._risks(played)
+        gradients = self._gradients(played, gr.scores(snapshot.network, played.decisions), risks)
+        return Found(snapshot.update, _compared(gradients), _means(played, risks))
 
     def _risks(self, played: Rollouts) -> dict[str, Risk]:
         attacked = (attacker_risk(played, self.reward, one, self.truth) for one in self.attackers.values())
@@ -142,38 +144,58 @@ class Panel:
         return gradients
 
 
-def _compared(update: int, gradients: Mapping[tuple[str, str], FloatArray]) -> list[Found]:
+def _compared(gradients: Mapping[tuple[str, str], FloatArray]) -> dict[tuple[str, str], Alignment]:
     """Compare every reader with the probe; the probe itself only where its two risks meet."""
     readers = dict.fromkeys(name for name, _ in gradients)
-    return [
-        Found(update, name, comparison, align(gradients[PROBE, own], gradients[name, other]))
+    return {
+        (name, comparison): align(gradients[PROBE, own], gradients[name, other])
         for comparison, (own, other) in COMPARISONS.items()
         for name in readers
         if (name, own) != (PROBE, other)
-    ]
+    }
 
 
-def cards_of(
-    house: House, found: list[Found], table: str, settings: dict[str, Any], n_days: int
-) -> list[Card]:
-    """Write down what was found: the figures and their intervals."""
+def _means(played: Rollouts, risks: Mapping[str, Risk]) -> dict[tuple[str, str], Interval]:
+    """Average the risks themselves."""
+    found, episodes = {}, len(played.day)
+    for name, risk in risks.items():
+        paid = np.bincount(played.decisions.episode, risk.paid, episodes)
+        for kind, by_episode in (("paid", paid), ("hours", risk.hours.mean(axis=1))):
+            found[name, kind] = mean_of(np.bincount(played.play, by_episode) / played.days.batch)
+    return found
+
+
+def cards_of(house: str, found: Found, table: str, settings: dict[str, Any], n_days: int) -> list[Card]:
+    """Write down what was found: figures and their intervals."""
     cards = []
-    for one in found:
-        figures = {"inner_product": one.alignment.inner_product.value}
-        for name in ("cosine", "gamma"):
-            value, low, high = getattr(one.alignment, name)
-            figures |= {name: value, f"{name}_low": low, f"{name}_high": high}
-        for column, value in figures.items():
-            card = Card(
-                table=table,
-                row=f"{one.reader}, update {one.update}",
-                column=f"{one.comparison}_{column}",
-                dataset=house.name,
-                measured=value if np.isfinite(value) else None,
-                n_days=n_days,
-                threat_model="fixed",
-                settings={"update": one.update, **settings},
-                note="" if np.isfinite(value) else "unbounded: noise leaves the probe's gradient no norm",
-            )
-            cards.append(card)
+    for reader, column, value in _figures(found):
+        known = np.isfinite(value)
+        card = Card(
+            table=table,
+            row=f"{reader}, update {found.update}",
+            column=column,
+            dataset=house,
+            measured=value if known else None,
+            n_days=n_days,
+            threat_model="fixed",
+            settings={"update": found.update, **settings},
+            note="" if known else "unbounded: noise leaves the probe's gradient no norm",
+        )
+        cards.append(card)
     return cards
+
+
+def _figures(found: Found) -> Iterator[tuple[str, str, float]]:
+    """Name every figure: reader, column, value."""
+    for (reader, comparison), one in found.alignments.items():
+        yield reader, f"{comparison}_inner_product", one.inner_product.value
+        for name in ("cosine", "gamma"):
+            yield from _bounded(reader, f"{comparison}_{name}", getattr(one, name))
+    for (reader, kind), mean in found.means.items():
+        yield from _bounded(reader, f"{kind}_mean", mean)
+
+
+def _bounded(reader: str, column: str, one: Interval) -> Iterator[tuple[str, str, float]]:
+    yield reader, column, one.value
+    yield reader, f"{column}_low", one.low
+    yield reader, f"{column}_high", one.high
