@@ -6,7 +6,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 export PIP_BUILD_CONSTRAINT := $(CURDIR)/constraints.txt
 
-.PHONY: help demo test lint format bench pictures reproduce clean
+.PHONY: help demo test lint format bench pictures figures reproduce clean
 
 help:            ## list the targets
 	@grep -hE '^[a-z]+: .*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /make \1|/' | column -t -s '|'
@@ -39,8 +39,12 @@ bench: $(VENV)/.dev            ## measure speed, as ratios within one run; write
 pictures: $(VENV)/.dev         ## draw the README's picture anew (needs Chromium)
 	$(BIN)/meterveil demo --quick --picture docs/img/demo-day.png
 
-reproduce: pictures bench      ## rebuild the measured figures and pictures of README and docs
+figures: pictures bench        ## rebuild the measured figures and pictures of README and docs
 	$(BIN)/pytest -q tests/data/test_synthetic_realism.py
+
+reproduce: $(VENV)/.user       ## measure every table of the paper and write the report (needs METERVEIL_DATA; hours)
+	$(BIN)/meterveil reproduce
+	$(BIN)/meterveil report
 
 clean:           ## remove what the other targets made
 	rm -rf $(VENV) out build src/meterveil/data/_lines*.so .coverage .coverage.* htmlcov .pytest_cache .mypy_cache .ruff_cache .hypothesis

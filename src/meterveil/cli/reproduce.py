@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from meterveil.errors import InputError, how_to_install
+from meterveil.errors import InputError
+from meterveil.extras import how_to_install
 
 if TYPE_CHECKING:
     from meterveil.bench.cards import ThreatModel
@@ -76,15 +77,19 @@ def reproduce(
     if list_:
         _show_list(chosen)
         return
-    missing = [name for name in _NEEDED if find_spec(name) is None]
-    if missing:
-        raise InputError(f"reproducing needs {', '.join(missing)}; get it with {how_to_install('train')}")
+    _check_installed("reproducing", _NEEDED, "train")
     runs_on = _engine(engine, address, workers)
     place = _place(chosen, data, library, results or (_QUICK if quick else Path("results")))
     plan = _plan(chosen, place)
     if not status:
         _report(_run(plan, runs_on))
     _show_status(plan)
+
+
+def _check_installed(doing: str, needed: Sequence[str], extra: str) -> None:
+    missing = [name for name in needed if find_spec(name) is None]
+    if missing:
+        raise InputError(f"{doing} needs {', '.join(missing)}; get it with {how_to_install(extra)}")
 
 
 def _effort(quick: bool, seeds: int | None) -> Effort:
@@ -105,6 +110,7 @@ def _engine(name: str, address: str | None, workers: int | None) -> Engine:
     from meterveil.bench.reproduce.engines import WORKERS, Local, Ray
 
     if name == "ray":
+        _check_installed("a cluster", ("ray",), "cluster")
         cluster = Ray(address, workers)
         cluster.connect()
         return cluster

@@ -6,17 +6,17 @@ node died under its calls.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from importlib.util import find_spec
 from threading import Event, Thread
 from typing import Any, Protocol
 
 from joblib import Parallel, delayed, parallel_config
 from joblib.externals.loky.process_executor import BrokenProcessPool
 
-from meterveil.errors import InputError, how_to_install
+from meterveil.errors import InputError
 
 WORKERS = 2
 _POLL_SECONDS = 1.0
@@ -51,10 +51,15 @@ class Local:
         """Yield every outcome as soon as it is there."""
         with parallel_config(backend="loky", inner_max_num_threads=1):
             parallel = Parallel(self.workers, return_as="generator_unordered", batch_size=1)
+            outcomes = parallel(delayed(call)() for call in calls)
             try:
-                yield from parallel(delayed(call)() for call in calls)
+                for outcome in outcomes:  # noqa: UP028  the end is ours to see, not the inner generator's
+                    yield outcome
             except BrokenProcessPool as error:
                 raise LostWorkerError(str(error)) from error
+            finally:
+                with warnings.catch_warnings(action="ignore"):  # that work under way is given up is meant
+                    outcomes.close()
 
 
 @dataclass(frozen=True)
@@ -104,8 +109,6 @@ class Ray:
 
     def connect(self) -> None:
         """Join the cluster, once."""
-        if find_spec("ray") is None:
-            raise InputError(f"--engine ray needs ray; get it with {how_to_install('cluster')}")
         import ray  # noqa: PLC0415  optional
 
         if not ray.is_initialized():

@@ -1,0 +1,110 @@
+"""`meterveil reproduce` from the outside."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from typer.testing import CliRunner
+
+from meterveil.cli import app
+
+CELLS = ("--quick", "--dataset", "synthetic", "--table", "baseline_comparison", "--threat", "fixed")
+
+
+def run(*arguments):
+    return CliRunner().invoke(app, ["reproduce", *map(str, arguments)], env={"METERVEIL_DATA": ""})
+
+
+def said(result):
+    return " ".join(result.output.split())
+
+
+def test_the_tables_and_their_rows_are_listed_without_any_data():
+    result = run("--list", "--table", "lambda_sweep")
+    assert result.exit_code == 0, result.output
+    assert "lambda 0.75" in said(result)
+    assert "many_days" not in said(result)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--table", "magic"), "no table 'magic'; known are overall_transfer, baseline_comparison"),
+        (("--row", "magic"), "no row 'magic'; known are ours, none, random"),
+        (("--threat", "clean"), "no threat model 'clean'; known are fixed, adaptive"),
+        (("--engine", "dask"), "no engine 'dask'; known are local and ray"),
+        (("--address", "10.0.0.1:6379"), "--address 10.0.0.1:6379 is that of a cluster; add --engine ray"),
+        (("--table", "many_days"), "'' is no folder of data sets; pass --data or set METERVEIL_DATA"),
+        ((*CELLS, "--library", "none.json"), "cannot read"),
+    ],
+)
+def test_what_cannot_be_run_is_said_in_one_line(arguments, words, tmp_path):
+    result = run(*arguments, "--results", tmp_path / "results")
+    assert result.exit_code == 2
+    assert words in said(result)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_place_that_cannot_hold_results_is_refused_before_any_work(tmp_path):
+    (tmp_path / "results").write_text("mine")
+    result = run(*CELLS, "--results", tmp_path / "results")
+    assert result.exit_code == 2
+    assert "is a file; give a folder" in said(result)
+
+
+def test_the_status_counts_what_is_finished_and_what_is_left(tmp_path):
+    asked = (*CELLS, "--row", "none", "--row", "flat", "--results", tmp_path / "results", "--workers", 1)
+    before = run(*asked, "--status")
+    assert "baseline_comparison synthetic fixed 2 0" in said(before)
+    assert "2 x measure" in said(before)
+    assert not (tmp_path / "results").exists()
+    done = run(*asked)
+    assert done.exit_code == 0, done.output
+    assert "baseline_comparison synthetic fixed 2 2" in said(done)
+    assert "left:" not in said(done)
+
+
+def start(folder, *rows):
+    """Begin the command in a process of its own."""
+    asked = [part for row in rows for part in ("--row", row)]
+    words = ["-m", "meterveil", "reproduce", *CELLS, *asked, "--results", str(folder / "results")]
+    cache = {"METERVEIL_CACHE": str(folder / "cache"), "OMP_NUM_THREADS": "1"}
+    return subprocess.Popen(
+        [sys.executable, *words],
+        env={**os.environ, **cache},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+        text=True,
+    )
+
+
+def headlines(folder):
+    found = folder.rglob("headline*.json")
+    return {path.name: (path.stat().st_mtime_ns, json.loads(path.read_text())) for path in found}
+
+
+def test_an_interrupted_command_goes_on_where_it_was_stopped(tmp_path):
+    rows = ("none", "flat", "rule_based", "random", "flat_decoys")
+    first = start(tmp_path, *rows)
+    end = time.monotonic() + 120
+    while not headlines(tmp_path):
+        assert time.monotonic() < end, first.poll()
+        time.sleep(0.02)
+    os.killpg(first.pid, signal.SIGINT)  # as a terminal does: to the command and its workers
+    _, errors = first.communicate(timeout=60)
+    kept = headlines(tmp_path)
+    assert first.returncode == 130
+    assert "stopped" in errors
+    assert "Traceback" not in errors
+    assert 0 < len(kept) < len(rows)
+    second = start(tmp_path, *rows)
+    _, errors = second.communicate(timeout=240)
+    assert second.returncode == 0, errors
+    after = headlines(tmp_path)
+    assert len(after) == len(rows)
+    assert {name: after[name] for name in kept} == kept  # not measured again
