@@ -185,6 +185,8 @@ def _progress(plan: Plan) -> Iterator[Listener]:
         def on_done(task: Task) -> None:
             count[0] += task.key in plan.cells
             bar.update(shown, advance=task.step.seconds, description=task.title, cells=cells())
+            if not bar.console.is_terminal:
+                bar.console.print(f"{cells()}, {bar.tasks[0].percentage:.0f} %: {task.title}", soft_wrap=True)
 
         def on_death(reason: str, left: int) -> None:
             bar.console.print(f"a worker died; {left} tasks are left and begin again ({reason[:200]})")

@@ -75,9 +75,8 @@ class Adapt:
         """Roughly what a fit takes."""
         return _ADAPTIVE_TAKES * SECONDS.get(self.name, 3.0)
 
-    def key(self, place: Place) -> str:
-        """Hash all that can change the fit: the bare days' fit, the policy, and what the battery can do."""
-        bare = Attack.of(self.trial, self.name, place).folder.name
+    def key(self, place: Place, bare: str) -> str:
+        """Hash all that can change the fit: that on bare days, the policy, and what the battery can do."""
         one, signatures = self.entrant, self.entrant.setup(place).library.digest()
         policy = one.runs[self.policy] if isinstance(one.defence, Training) else (one.defence, one.runs)
         code = code_hash("meterveil.attackers.threat", "meterveil.defenders")

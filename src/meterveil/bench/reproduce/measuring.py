@@ -47,8 +47,7 @@ class Measure:
     def key(self, place: Place, fits: tuple[str, ...]) -> str:
         """Hash all that can change a figure: what is asked, code, libraries, trainings, fits and data."""
         code = code_hash("meterveil.bench.evaluation.measure", "meterveil.defenders")
-        home = place.household(*self.trial.test.key)
-        data = fingerprint(home, self.trial.targets)
+        data = fingerprint(place, *self.trial.test.key, self.trial.targets)
         asked = [repr(self.cell), self.entrant.runs, fits, self.entrant.setup(place).library.digest()]
         days = [self.trial.training, self.trial.test, self.trial.targets, self.trial.learned, self.trial.seed]
         return digest("cell", LAYOUT, asked, days, data, code, versions())

@@ -76,8 +76,10 @@ def versions() -> dict[str, str]:
     return {name: version(name) for name in _PACKAGES if find_spec(name)}
 
 
-def fingerprint(household: Household, targets: tuple[str, ...] = ()) -> str:
+@cache
+def fingerprint(place: Place, dataset: str, house: int, targets: tuple[str, ...] = ()) -> str:
     """Hash the record of a household: its load and these appliances."""
+    household = place.household(dataset, house)
     content = hashlib.sha256(str(household.timezone).encode())
     content.update(household.minutes.as_unit("s").asi8.tobytes())
     content.update(household.aggregate_w.tobytes())

@@ -30,6 +30,7 @@ class Plan:
     cells: dict[str, Cell] = field(default_factory=dict)
     """Key of the task that measures it -> cell."""
     _trials: dict[tuple[str, DaysOf], Trial] = field(default_factory=dict)
+    _fits: dict[tuple[str, DaysOf, str], str] = field(default_factory=dict)
 
     def add(self, cell: Cell) -> None:
         """Plan a cell; one whose data are not at hand will say so."""
@@ -40,7 +41,7 @@ class Plan:
             self.cells[self._task(excuse.key(), cell.title, excuse)] = cell
             return
         entrant = Entrant(cell.row.label, cell.row.defence, cell.row.battery, self._trainings(cell))
-        fits = tuple(self._attack(trial, name) for name in dict.fromkeys((*cell.attackers, PRIOR)))
+        fits = tuple(self._attack(cell, trial, name) for name in dict.fromkeys((*cell.attackers, PRIOR)))
         adapted = self._adapted(cell, trial, entrant)
         step = Measure(cell, trial, entrant)
         key = step.key(self.place, fits)
@@ -81,10 +82,14 @@ class Plan:
         step = Train(*where, training, cell.row.battery, seed, probe)
         return self._task(step.key(self.place), title, step, (probe,) if probe else ())
 
-    def _attack(self, trial: Trial, name: str) -> str:
-        step = Attack.of(trial, name, self.place)
-        title = f"{name} on {trial.test.dataset} house {trial.test.house}"
-        return self._task(step.folder.name, title, step)
+    def _attack(self, cell: Cell, trial: Trial, name: str) -> str:
+        """Plan a fit on bare days; its key, which hashes these days, is worked out once."""
+        known = (cell.dataset, cell.row.days, name)
+        if known not in self._fits:
+            step = Attack.of(trial, name, self.place)
+            title = f"{name} on {cell.dataset} house {trial.test.house}"
+            self._fits[known] = self._task(step.folder.name, title, step)
+        return self._fits[known]
 
     def _adapted(self, cell: Cell, trial: Trial, entrant: Entrant) -> list[str]:
         if cell.threat != "adaptive":
@@ -97,7 +102,8 @@ class Plan:
             for name in cell.attackers:
                 step = Adapt(trial, entrant, policy, name, cell.copies)
                 title = f"{name} against {entrant.label} on {cell.dataset}"
-                found.append(self._task(step.key(self.place), title, step, needs))
+                key = step.key(self.place, self._attack(cell, trial, name))
+                found.append(self._task(key, title, step, needs))
         return found
 
     def _task(self, key: str, title: str, step: Step, needs: Sequence[str] = ()) -> str:

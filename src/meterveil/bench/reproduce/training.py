@@ -47,10 +47,10 @@ class Probe:
 
     def key(self, place: Place) -> str:
         """Hash all that can change it."""
-        home = place.household(self.dataset, self.house)
-        days = training_days(self.dataset, home)
+        days = training_days(self.dataset, place.household(self.dataset, self.house))
+        data = fingerprint(place, self.dataset, self.house)
         code = code_hash("meterveil.defenders.manager.probe_training")
-        return digest("probe", asdict(self), days, fingerprint(home), code, versions())
+        return digest("probe", asdict(self), days, data, code, versions())
 
     def is_finished(self, place: Place, key: str) -> bool:
         """Look for the card, which is written last."""
@@ -88,11 +88,11 @@ class Train:
 
     def key(self, place: Place) -> str:
         """Hash all that can change what is learned."""
-        home = place.household(self.dataset, self.house)
-        days = training_days(self.dataset, home)
+        days = training_days(self.dataset, place.household(self.dataset, self.house))
+        data = fingerprint(place, self.dataset, self.house)
         signatures = place.signatures(self.training.signatures).digest()
         code = code_hash(_CODE[self.training.method])
-        return digest("train", asdict(self), days, fingerprint(home), signatures, code, versions())
+        return digest("train", asdict(self), days, data, signatures, code, versions())
 
     def is_finished(self, place: Place, key: str) -> bool:
         """Read what the run says of itself."""
