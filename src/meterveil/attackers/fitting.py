@@ -21,7 +21,7 @@ from joblib import Parallel, delayed
 
 from meterveil.attackers import store
 from meterveil.attackers.protocol import Attacker, truth_w
-from meterveil.attackers.registry import ATTACKERS, attacker, check_known
+from meterveil.attackers.registry import attacker, check_known, module_of
 from meterveil.data.cache import cache_folder
 from meterveil.data.household import Household
 from meterveil.errors import InputError
@@ -45,7 +45,7 @@ class Job(NamedTuple):
 
     def key(self) -> str:
         """Hash everything that can change the fit: code, libraries, attacker, targets, seed and data."""
-        code = [code_hash(module) for module in (ATTACKERS[self.name].split(":")[0], __name__)]
+        code = [code_hash(module) for module in (module_of(self.name), __name__)]
         asked = [self.name, self.targets, self.seed, self.epochs]
         digest = hashlib.sha256(json.dumps([code, _versions(), asked]).encode())
         for household in self.households:

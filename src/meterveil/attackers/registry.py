@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import cast
 
 from meterveil.attackers.protocol import Attacker
+from meterveil.entry_points import ATTACKER_GROUP, build_offered, module_offering, offered_names
 from meterveil.errors import InputError
 
 ATTACKERS: dict[str, str] = {
@@ -20,7 +21,10 @@ ATTACKERS: dict[str, str] = {
     "off": "meterveil.attackers.baselines:AlwaysOff",
     "prior": "meterveil.attackers.baselines:Prior",
 }
-"""Name -> module and what to call in it; to add an attacker, write its file and one line here."""
+"""Name -> module and what to call in it; to add an attacker, write its file and one line here.
+
+Another package names its own in an entry point.
+"""
 
 PAPER_SIX = ("co", "fhmm", "dae", "seq2point", "electricity", "bert4nilm")
 """The attackers of the paper's tables, in their order."""
@@ -31,12 +35,27 @@ FLOORS = ("mean", "off", "prior")
 
 def attacker(name: str) -> Attacker:
     """Build the attacker of this name, not yet fitted, with its documented settings."""
-    check_known(name)
-    module, factory = ATTACKERS[name].split(":")
-    return cast(Attacker, getattr(import_module(module), factory)())
+    if name in ATTACKERS:
+        module, factory = ATTACKERS[name].split(":")
+        return cast(Attacker, getattr(import_module(module), factory)())
+    if name not in known_attackers():
+        raise InputError(f"there is no attacker {name!r}; known are {', '.join(known_attackers())}")
+    return cast(Attacker, build_offered(ATTACKER_GROUP, name))
+
+
+def module_of(name: str) -> str:
+    """Name the module that an attacker is written in."""
+    if name in ATTACKERS:
+        return ATTACKERS[name].split(":")[0]
+    return module_offering(ATTACKER_GROUP, name)
+
+
+def known_attackers() -> tuple[str, ...]:
+    """Name our own attackers, and those that other packages add."""
+    return (*ATTACKERS, *offered_names(ATTACKER_GROUP, ATTACKERS))
 
 
 def check_known(name: str) -> None:
-    """Refuse a name that no attacker has."""
+    """Refuse a name that no attacker has, or whose package cannot be loaded: before anything is fitted."""
     if name not in ATTACKERS:
-        raise InputError(f"there is no attacker {name!r}; known are {', '.join(ATTACKERS)}")
+        attacker(name)

@@ -17,6 +17,7 @@ from meterveil.cli.data import app as data
 from meterveil.cli.demo import demo
 from meterveil.cli.evaluate import evaluate
 from meterveil.cli.export import export
+from meterveil.cli.joining import JoiningCommand
 from meterveil.cli.options import spoken
 from meterveil.cli.report import report
 from meterveil.cli.reproduce import reproduce
@@ -49,12 +50,12 @@ app = typer.Typer(
 )
 app.add_typer(data, name="data")
 app.add_typer(signatures, name="signatures")
-app.command("simulate")(simulate)
+app.command("simulate", cls=JoiningCommand)(simulate)
 app.command("demo")(demo)
-app.command("attack")(attack)
+app.command("attack", cls=JoiningCommand)(attack)
 app.command("audit")(audit)
 app.command("train")(train)
-app.command("evaluate")(evaluate)
+app.command("evaluate", cls=JoiningCommand)(evaluate)
 app.command("report")(report)
 app.command("export")(export)
 app.command("reproduce")(reproduce)

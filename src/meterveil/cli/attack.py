@@ -31,7 +31,10 @@ def attack(
         Path | None, typer.Option(help="Folder with ukdale, redd and refit; default: $METERVEIL_DATA.")
     ] = None,
     attackers: Annotated[
-        str, typer.Option(help="Names separated by commas; default: all, with --epochs all networks.")
+        str,
+        typer.Option(
+            help="Names separated by commas; default: all of meterveil's own, with --epochs all networks."
+        ),
     ] = "",
     cross: Annotated[bool, typer.Option(help="Learn from other houses than the one that is read.")] = False,
     training_days: Annotated[int, typer.Option(min=2, help="More than the protocol's ten go on.")] = 10,

@@ -48,8 +48,8 @@ def evaluate(
     attackers: Annotated[
         str,
         typer.Option(
-            help="Names separated by commas, or all; default: the paper's six, of which fhmm, seq2point and "
-            "bert4nilm adapt."
+            help="Names separated by commas, or all of meterveil's own; default: the paper's six, of which "
+            "fhmm, seq2point and bert4nilm adapt."
         ),
     ] = "",
     copies: Annotated[int, typer.Option(min=1, help="Masked copies that adaptive ones learn from.")] = 12,

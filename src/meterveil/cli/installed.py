@@ -9,13 +9,15 @@ from meterveil.errors import InputError
 from meterveil.extras import how_to_install
 
 WITHOUT_TORCH = {"co", "fhmm", "mean", "off", "prior"}
-"""Attackers that are no networks."""
+"""Attackers of ours that are no networks; what another package's needs, that package brings."""
 
 
 def check_installed(doing: str, attackers: Iterable[str] = ()) -> None:
     """Refuse to begin where these attackers could not be fitted; without names, where none could."""
+    from meterveil.attackers.registry import ATTACKERS  # noqa: PLC0415  heavy imports wait for the verb
+
     needed = ["joblib", "safetensors"]
-    if not set(attackers) <= WITHOUT_TORCH:
+    if (ATTACKERS.keys() & set(attackers)) - WITHOUT_TORCH:
         needed.append("torch")
     missing = [name for name in needed if find_spec(name) is None]
     if missing:

@@ -1,10 +1,11 @@
 """Defences: each one file, each a `Policy` that the core can run.
 
-To add one, write its file and name it here.
+To add one, write its file and name it here; another package names its own in an entry point.
 """
 
 from collections.abc import Callable
 from functools import partial
+from typing import cast
 
 from meterveil.core.rollout import Policy
 from meterveil.defenders.best_effort import BestEffort
@@ -16,6 +17,7 @@ from meterveil.defenders.random import PAPER_RATE, RandomDecoys
 from meterveil.defenders.random_equal import RandomEqual
 from meterveil.defenders.rule_based import RuleBased
 from meterveil.defenders.stepping import LazyCharging, LazyStepping, RandomCharging
+from meterveil.entry_points import DEFENCE_GROUP, build_offered, offered_names, package_offering
 from meterveil.errors import InputError
 
 DEFENDERS: dict[str, Callable[[], Policy]] = {
@@ -36,6 +38,20 @@ DEFENDERS: dict[str, Callable[[], Policy]] = {
 
 def defender(name: str) -> Policy:
     """Build the defence of this name with its documented settings."""
-    if name not in DEFENDERS:
-        raise InputError(f"there is no defence {name!r}; known are {', '.join(DEFENDERS)}")
-    return DEFENDERS[name]()
+    if name in DEFENDERS:
+        return DEFENDERS[name]()
+    if name not in known_defences():
+        raise InputError(f"there is no defence {name!r}; known are {', '.join(known_defences())}")
+    return cast(Policy, build_offered(DEFENCE_GROUP, name))
+
+
+def known_defences() -> tuple[str, ...]:
+    """Name our own defences, and those that other packages add."""
+    return (*DEFENDERS, *offered_names(DEFENCE_GROUP, DEFENDERS))
+
+
+def package_of(name: str) -> str | None:
+    """Name the package that a defence comes from, and its version; None for our own."""
+    if name in DEFENDERS or name not in known_defences():
+        return None
+    return package_offering(DEFENCE_GROUP, name)

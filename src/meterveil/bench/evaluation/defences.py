@@ -13,7 +13,7 @@ from meterveil.core.rollout import Policy
 from meterveil.core.tariff import Tariff
 from meterveil.data.household import Household
 from meterveil.data.run import Setup
-from meterveil.defenders import DEFENDERS, defender
+from meterveil.defenders import defender, known_defences, package_of
 from meterveil.defenders.random_equal import RandomEqual
 from meterveil.defenders.runs import RUN
 from meterveil.defenders.trained import Trained, load_trained, setup_of
@@ -51,7 +51,8 @@ class Contender:
     def settings(self) -> dict[str, Any]:
         """Return what a card must say of it."""
         if not self.runs:
-            return {"defence": self.name}
+            package = package_of(self.name)
+            return {"defence": self.name} | ({"package": package} if package else {})
         first = self.runs[0].document
         stated = {name: first["options"].get(name) for name in ("probe", "weight", "choice")}
         return {
@@ -69,14 +70,14 @@ class Contender:
 
 def contender(text: str) -> Contender:
     """Find the defence that is meant: a known name, a run folder, or a folder of run folders."""
-    if text in DEFENDERS:
+    if text in known_defences():
         return Contender(text, (defender(text),))
     if text.startswith(EQUAL):
         return Contender(text, (RandomEqual(_kwh(text)),))
     folder = Path(text)
     if not folder.is_dir():
         raise InputError(
-            f"there is no defence and no run folder {text!r}; known are {', '.join(DEFENDERS)}, "
+            f"there is no defence and no run folder {text!r}; known are {', '.join(known_defences())}, "
             f"{EQUAL}KWH, and what meterveil train wrote"
         )
     parts = [folder] if (folder / RUN).exists() else sorted(path.parent for path in folder.glob(f"*/{RUN}"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from functools import cache
 
-from meterveil.fingerprint import _imported, _source
+from meterveil.fingerprint import _imported, _root, _source
 
 _LEFT_OUT = (
     "meterveil.bench.cards",
@@ -20,6 +20,7 @@ _LEFT_OUT = (
     "meterveil.data.signatures",
     "meterveil.data.synthetic",
     "meterveil.defenders.bundle",
+    "meterveil.entry_points",
     "meterveil.errors",
     "meterveil.extras",
 )
@@ -37,5 +38,5 @@ def code_hash(*modules: str) -> str:
         path = _source(name) if computes and name not in found else None
         if path is not None and path.suffix == ".py":
             found[name] = path.read_bytes()
-            waiting += _imported(path)
+            waiting += (other for other in _imported(name, path) if _root(other) == "meterveil")
     return hashlib.sha256(b"".join(found[name] for name in sorted(found))).hexdigest()
