@@ -1,11 +1,11 @@
 import numpy as np
 import pytest
-from homes import home, real_days
-from scores import scores
+from homes import real_days
 
 from meterveil.attackers.baselines import AlwaysOff, Mean, Prior
 from meterveil.attackers.decisions import best_threshold, f1, recentred
 from meterveil.attackers.protocol import AGGREGATE, Meter, meter_of
+from meterveil.contracts.homes import home, scores
 from meterveil.errors import InputError
 
 TARGETS = ["kettle", "microwave", "fridge"]

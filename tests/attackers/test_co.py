@@ -3,16 +3,16 @@ from itertools import product
 
 import numpy as np
 import pytest
-from homes import home, real_days
+from homes import real_days
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scores import scores
 
 from meterveil.attackers.baselines import AlwaysOff, Mean
 from meterveil.attackers.co import CO, nearest_combination
 from meterveil.attackers.protocol import AGGREGATE, Meter, meter_of
 from meterveil.attackers.residual import floor_w
 from meterveil.attackers.states import cluster_means, running_levels_w
+from meterveil.contracts.homes import home, scores
 from meterveil.errors import InputError
 
 TARGETS = ["kettle", "microwave", "fridge"]

@@ -2,8 +2,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from homes import home, real_days
-from scores import scores
+from homes import real_days
 
 from meterveil.attackers import fhmm
 from meterveil.attackers.ascent import ascend, block_marginals, path_score
@@ -13,6 +12,7 @@ from meterveil.attackers.factorial import Chain, Observation, marginals, viterbi
 from meterveil.attackers.fhmm import FHMM, original_fhmm
 from meterveil.attackers.protocol import AGGREGATE, Meter, meter_of
 from meterveil.attackers.stretches import in_stretches
+from meterveil.contracts.homes import home, scores
 
 TARGETS = ["kettle", "microwave", "fridge"]
 RNG = np.random.default_rng(0)

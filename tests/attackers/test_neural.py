@@ -3,7 +3,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from homes import home
 from small_networks import small
 
 from meterveil.attackers import bert4nilm, dae, electricity, nilmformer, seq2point
@@ -11,6 +10,7 @@ from meterveil.attackers.examples import Examples, clock_of, scaling_of, series_
 from meterveil.attackers.neural import Neural, _fitting
 from meterveil.attackers.protocol import AGGREGATE, Meter
 from meterveil.attackers.supervised import Recipe, _epoch, power_and_state_loss, train, validation_loss
+from meterveil.contracts.homes import home
 from meterveil.data.splits import learning_and_choosing_days
 from meterveil.errors import InputError
 

@@ -1,4 +1,4 @@
-"""The contracts play with the small homes and networks of the attackers' own tests."""
+"""The contracts play with the small networks of the attackers' own tests."""
 
 import sys
 from pathlib import Path

@@ -1,0 +1,53 @@
+"""`python -m meterveil.contracts NAME...`: try every law on an attacker or a defence."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from functools import partial
+
+from meterveil.attackers.registry import ATTACKERS, FLOORS, attacker, known_attackers
+from meterveil.cli.tables import show_line, show_table
+from meterveil.contracts import ATTACKER_LAWS, DEFENCE_LAWS, AttackerCase, DefenceCase, verdicts
+from meterveil.defenders import DEFENDERS, defender, known_defences
+from meterveil.entry_points import ATTACKER_GROUP, DEFENCE_GROUP, left_out
+from meterveil.errors import InputError
+
+RESTING = "none"
+
+
+def tried(name: str) -> Iterator[tuple[str, str]]:
+    """Try what has this name; return each law, and what is wrong."""
+    vain = left_out(ATTACKER_GROUP, ATTACKERS) | left_out(DEFENCE_GROUP, DEFENDERS)
+    if name in vain:
+        raise InputError(vain[name])
+    if name in known_attackers():
+        attacker(name)
+        return verdicts(ATTACKER_LAWS, AttackerCase(partial(attacker, name), looks=name not in FLOORS))
+    if name in known_defences():
+        defender(name)
+        return verdicts(DEFENCE_LAWS, DefenceCase(partial(defender, name), moves=name != RESTING))
+    known = ", ".join((*known_attackers(), *known_defences()))
+    raise InputError(f"there is no attacker and no defence {name!r}; known are {known}")
+
+
+def main(names: list[str]) -> int:
+    """Print a line for each law; return 1 where one is broken, 2 where something cannot be tried."""
+    if not names:
+        show_line("usage: python -m meterveil.contracts NAME...")
+        return 2
+    broken = 0
+    for name in names:
+        try:
+            found = list(tried(name))
+        except InputError as error:
+            show_line(str(error), "red")
+            return 2
+        broken += sum(bool(wrong) for _, wrong in found)
+        rows = [["law", "found"], *([law, wrong or "kept"] for law, wrong in found)]
+        show_table(rows, name, text_columns=("found",))
+    return int(broken > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

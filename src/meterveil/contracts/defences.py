@@ -1,0 +1,187 @@
+"""The laws of defences: the battery's, and a policy's own word (causal, without hidden memory or chance)."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+
+import numpy as np
+
+from meterveil.contracts.law import Law, expect, same
+from meterveil.core.arrays import KWH_PER_W_MINUTE, FloatArray
+from meterveil.core.battery import Battery, BatteryState
+from meterveil.core.decoys import Library
+from meterveil.core.rollout import Policy, Trace, View, rollout
+from meterveil.core.scenario import Scenario
+from meterveil.core.tariff import PAPER_TARIFF
+
+HOUSES, EVENING, MINUTES = 8, 6 * 60, 14 * 60
+"""From 18:00 over midnight to 8:00: what is left of one day's budget, and all of the next one's."""
+
+LIBRARY = Library.of([("kettle", [1500.0, 2500.0, 2000.0]), ("oven", [1800.0] * 20)], "test")
+
+
+@dataclass(frozen=True)
+class DefenceCase:
+    """Hold what is put to the test."""
+
+    build: Callable[[], Policy]
+    moves: bool = True
+    """False for a defence that rests, whatever the load does."""
+
+    @cached_property
+    def ordinary(self) -> Trace:
+        """What it does in an ordinary night."""
+        return self.play(world())
+
+    def play(
+        self, scenario: Scenario, battery: Battery | None = None, soc: float | FloatArray = 0.5
+    ) -> Trace:
+        """Let a new one act with the same dice as always."""
+        rngs = [np.random.default_rng([1, row]) for row in range(scenario.batch)]
+        return rollout(self.build(), battery or Battery(), LIBRARY, scenario, rngs, soc)
+
+
+def world(seed: int = 0, gaps: float = 0.0) -> Scenario:
+    """Draw the loads of some households over a night, a share of them unknown."""
+    rng = np.random.default_rng(seed)
+    load_w = np.abs(rng.normal(300.0, 400.0, (HOUSES, MINUTES)))
+    load_w[rng.random(load_w.shape) < gaps] = np.nan
+    clock = np.tile(1440 - EVENING + np.arange(MINUTES), (HOUSES, 1))
+    price = PAPER_TARIFF.price(clock % 1440, clock)
+    return Scenario(load_w, clock % 1440, clock // 1440, price, np.full(HOUSES, MINUTES))
+
+
+def the_battery_stays_within_its_limits(case: DefenceCase) -> None:
+    """Expect SoC, power and budget within limits, and no export."""
+    trace = case.ordinary
+    expect(trace.soc.min() >= 0.1, f"SoC fell to {trace.soc.min():.3f}; the least is 0.1")
+    expect(trace.soc.max() <= 0.9, f"SoC rose to {trace.soc.max():.3f}; the most is 0.9")
+    most_w = np.abs(trace.power_w).max()
+    expect(most_w <= 4000.0, f"the battery ran at {most_w:.0f} W; the most is 4,000")
+    expect(
+        trace.meter_w.min() >= 0.0, f"the meter showed {trace.meter_w.min():.0f} W; nothing may be exported"
+    )
+    expect(
+        moved_kwh(trace).max() <= 8.0 + 1e-9,
+        f"it moved {moved_kwh(trace).max():.2f} kWh a day; 8 are allowed",
+    )
+
+
+def it_moves_energy_unless_it_is_meant_to_rest(case: DefenceCase) -> None:
+    """Expect something: a defence that does nothing protects nobody."""
+    moved = moved_kwh(case.ordinary).sum()
+    expect((moved > 0.0) == case.moves, f"it moved {moved:.2f} kWh")
+
+
+def it_survives_gaps_and_rests_in_them(case: DefenceCase) -> None:
+    """Expect no movement where there is no reading."""
+    scenario = world(gaps=0.1)
+    trace = case.play(scenario)
+    expect(np.isfinite(trace.soc).all(), "SoC is not a number after a minute without a reading")
+    expect(np.all(trace.power_w[np.isnan(scenario.load_w)] == 0.0), "it moved energy in a gap")
+
+
+def it_wakes_up_after_an_evening_without_readings(case: DefenceCase) -> None:
+    """Expect that an unknown load does not stay in its memory."""
+    scenario = world()
+    scenario.load_w[:, :EVENING] = np.nan
+    evening, morning = moved_kwh(case.play(scenario)).T
+    expect(np.all(evening == 0.0), "it moved energy without a reading")
+    expect(not case.moves or morning.sum() > 0.0, "it never moved again")
+
+
+def the_same_seed_gives_the_same_trace_and_a_neighbour_changes_nothing(case: DefenceCase) -> None:
+    """Expect all chance from `view.chance`, row by row."""
+    again = case.play(world()).power_w
+    expect(same(again, case.ordinary.power_w), "a second run differs: take chance from view.chance alone")
+    few = case.play(world().rows(slice(0, 3))).power_w
+    expect(same(few, case.ordinary.power_w[:3]), "fewer neighbours change what a household does")
+
+
+def a_fleet_of_different_batteries_acts_as_each_household_alone(case: DefenceCase) -> None:
+    """Expect that every field of the battery may be one number, or one for each household."""
+    rng, scenario = np.random.default_rng(3), world(gaps=0.02)
+    fleet = Battery(
+        capacity_kwh=rng.uniform(1.0, 12.0, HOUSES),
+        charge_w=rng.uniform(500.0, 4000.0, HOUSES),
+        charge_efficiency=rng.uniform(0.8, 1.0, HOUSES),
+        discharge_efficiency=rng.uniform(0.8, 1.0, HOUSES),
+        soc_min=rng.uniform(0.0, 0.3, HOUSES),
+        budget_kwh=rng.uniform(1.0, 9.0, HOUSES),
+    )
+    together = case.play(scenario, fleet).power_w
+    for row in (0, HOUSES - 1):
+        own = {part.name: np.broadcast_to(getattr(fleet, part.name), HOUSES)[row] for part in fields(Battery)}
+        rngs = [np.random.default_rng([1, row])]
+        alone = rollout(case.build(), Battery(**own), LIBRARY, scenario.rows([row]), rngs)
+        expect(same(alone.power_w[0], together[row]), "a household alone acts otherwise than in a fleet")
+
+
+def all_memory_travels_and_no_decision_changes_what_it_was_given(case: DefenceCase) -> None:
+    """Expect the same command from the same view and memory, as often as they come."""
+    policy, scenario = case.build(), world(gaps=0.1)
+    memory = policy.initial(HOUSES)
+    for minute in range(1, 60):
+        view = view_of(scenario, minute)
+        before, seen = copy.deepcopy((memory, view))
+        command, after = policy.decide(view, memory)
+        expect(same(memory, before), "it changed the memory that it was given: return a new one")
+        expect(same(view[2:], seen[2:]), "it changed what it was shown: work on copies")
+        again, after_again = policy.decide(seen, before)
+        expect(same(tuple(command), tuple(again)), "asked twice, it commands otherwise: keep all in `memory`")
+        expect(same(after, after_again), "asked twice, it remembers otherwise: keep all in `memory`")
+        memory = after
+
+
+def the_future_does_not_reach_back(case: DefenceCase) -> None:
+    """Expect that what comes later changes nothing before."""
+    scenario, other = world(), world(seed=9)
+    load_w = np.concatenate([scenario.load_w[:, :700], other.load_w[:, 700:]], axis=1)
+    changed = case.play(replace(scenario, load_w=load_w)).power_w
+    expect(same(changed[:, :700], case.ordinary.power_w[:, :700]), "later loads change earlier minutes")
+
+
+def a_battery_without_budget_moves_nothing(case: DefenceCase) -> None:
+    """Expect that a budget of nothing is kept as well."""
+    power_w = case.play(world(), Battery(budget_kwh=0.0)).power_w
+    expect(np.all(power_w == 0.0), "it moved energy")
+
+
+def a_battery_at_or_past_an_end_of_its_range_only_moves_back_in(case: DefenceCase) -> None:
+    """Expect that a battery that was found too full or too empty is not driven further out."""
+    soc = np.tile([0.05, 0.1, 0.9, 1.0], HOUSES // 4)
+    trace = case.play(world(), soc=soc)
+    expect(np.all(trace.soc.min(axis=1) >= np.minimum(soc, 0.1)), "it discharged below the range")
+    expect(np.all(trace.soc.max(axis=1) <= np.maximum(soc, 0.9)), "it charged above the range")
+
+
+def moved_kwh(trace: Trace) -> FloatArray:
+    """Sum up what was moved before and after midnight, (house, day)."""
+    evening_w, morning_w = np.split(np.abs(trace.power_w), [EVENING], axis=1)
+    return np.stack([evening_w.sum(axis=1), morning_w.sum(axis=1)], axis=1) * KWH_PER_W_MINUTE
+
+
+def view_of(scenario: Scenario, minute: int) -> View:
+    """Show one minute to a policy, with batteries in any state."""
+    rng, clock = np.random.default_rng(minute), scenario.minute_of_day[:, minute]
+    state = BatteryState(rng.uniform(0.1, 0.9, HOUSES), rng.uniform(0.0, 8.0, HOUSES))
+    load_w, meter_w = scenario.load_w[:, minute], scenario.load_w[:, minute - 1] + 10.0
+    chance, waits = rng.random((HOUSES, 2)), rng.random(HOUSES) < 0.5
+    return View(Battery(), LIBRARY, state, load_w, meter_w, clock, scenario.price[:, minute], chance, waits)
+
+
+DEFENCE_LAWS: tuple[Law[DefenceCase], ...] = (
+    the_battery_stays_within_its_limits,
+    it_moves_energy_unless_it_is_meant_to_rest,
+    it_survives_gaps_and_rests_in_them,
+    it_wakes_up_after_an_evening_without_readings,
+    the_same_seed_gives_the_same_trace_and_a_neighbour_changes_nothing,
+    a_fleet_of_different_batteries_acts_as_each_household_alone,
+    all_memory_travels_and_no_decision_changes_what_it_was_given,
+    the_future_does_not_reach_back,
+    a_battery_without_budget_moves_nothing,
+    a_battery_at_or_past_an_end_of_its_range_only_moves_back_in,
+)
