@@ -16,6 +16,9 @@ from meterveil.errors import InputError
 
 ThreatModel = Literal["clean", "fixed", "adaptive"]
 
+SUBMITTED = "submitted"
+"""Folder within the results for cards that were measured elsewhere."""
+
 
 @dataclass(frozen=True)
 class Card:
@@ -70,7 +73,13 @@ def read(folder: Path, table: str | None = None) -> list[dict[str, Any]]:
     where = folder / table if table else folder
     if not where.is_dir():
         raise InputError(f"{where} holds no results; run the command that measures them first")
-    return [card for path in sorted(where.rglob("*.json")) for card in json.loads(path.read_text())]
+    return [card for path in files(where) for card in json.loads(path.read_text())]
+
+
+def files(folder: Path) -> list[Path]:
+    """List the files of cards below a folder; what others submitted stays apart."""
+    found = sorted(folder.rglob("*.json"))
+    return [path for path in found if SUBMITTED not in path.relative_to(folder).parts]
 
 
 def current_commit() -> str:

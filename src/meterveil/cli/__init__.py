@@ -23,6 +23,7 @@ from meterveil.cli.report import report
 from meterveil.cli.reproduce import reproduce
 from meterveil.cli.signatures import app as signatures
 from meterveil.cli.simulate import simulate
+from meterveil.cli.submit import submit
 from meterveil.cli.train import train
 from meterveil.errors import InputError
 
@@ -59,6 +60,7 @@ app.command("evaluate", cls=JoiningCommand)(evaluate)
 app.command("report")(report)
 app.command("export")(export)
 app.command("reproduce")(reproduce)
+app.command("submit")(submit)
 
 
 def _say(message: str, colour: str) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from meterveil.attackers.protocol import AGGREGATE
+from meterveil.attackers.registry import FLOORS
 from meterveil.bench.cards import Card, ThreatModel
 from meterveil.bench.evaluation import scores
 from meterveil.bench.evaluation.measure import Result
@@ -50,6 +51,8 @@ class Sheet:
     row: str
     threat: ThreatModel
     n_days: int
+    attackers: tuple[str, ...] = ()
+    """Whose figures these are."""
 
     def card(
         self,
@@ -72,7 +75,7 @@ class Sheet:
             seeds=tuple(range(self.result.seeds)),
             n_days=self.n_days,
             threat_model=self.threat,
-            settings=_settings(self.result, self.threat),
+            settings=_settings(self.result, self.threat) | self._attackers(),
             note=note,
         )
 
@@ -90,6 +93,14 @@ class Sheet:
             yield self.card(f"{column}_low", found.low)
             yield self.card(f"{column}_high", found.high)
 
+    def _attackers(self) -> dict[str, Any]:
+        return {"attackers": list(self.attackers)} if self.attackers else {}
+
+
+def who_reads(result: Result, threat: ThreatModel) -> tuple[str, ...]:
+    """Name the attackers of a threat model that look at the meter."""
+    return tuple(name for name in result.spec.attackers[threat] if name not in FLOORS)
+
 
 def _case_cards(result: Result, threat: ThreatModel, case: Case) -> Iterator[Card]:
     """Write a case down; information, which is no attacker's, under no threat model.
@@ -97,7 +108,8 @@ def _case_cards(result: Result, threat: ThreatModel, case: Case) -> Iterator[Car
     Raw is masked - Delta; its cards, with the paper's, are those of `meterveil attack`.
     """
     rest = f", {result.contender.name}" + ("" if threat == "clean" else f", {threat}")
-    sheet = Sheet(result, f"{case.attacker} {case.target}{rest}", threat, case.n_days)
+    attackers = () if threat == "clean" else (case.attacker,)
+    sheet = Sheet(result, f"{case.attacker} {case.target}{rest}", threat, case.n_days, attackers)
     papers = papers_case(result, case) if threat == "fixed" else {}
     if case.metric == BEST_F1:
         yield sheet.card("f1_leak", case.leak(scores.mean(result.prior[case.target, BEST_F1])))
@@ -115,7 +127,8 @@ def _headline_cards(result: Result, threat: ThreatModel) -> Iterator[Card]:
     cases = result.cases[threat]
     papers = papers_headline(result) if threat == "fixed" else {}
     days = len(result.spec.trial.test.days)
-    sheet = Sheet(result, f"headline, {result.contender.name}, {threat}", threat, days)
+    row = f"headline, {result.contender.name}, {threat}"
+    sheet = Sheet(result, row, threat, days, who_reads(result, threat))
     attackers = ", ".join(dict.fromkeys(case.attacker for case in scores.counted(cases, "rmse")))
     for metric, column in CHANGE.items():
         harmed, count = scores.significant(cases, metric)

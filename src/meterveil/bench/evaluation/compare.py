@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import stdtr  # type: ignore[import-untyped]
 
 from meterveil.bench.cards import Card, ThreatModel
-from meterveil.bench.evaluation.cards import CHANGE, Sheet
+from meterveil.bench.evaluation.cards import CHANGE, Sheet, who_reads
 from meterveil.bench.evaluation.measure import Result
 from meterveil.bench.evaluation.scores import (
     BEST_F1,
@@ -60,7 +60,7 @@ def gap_cards(one: Result, other: Result) -> Iterator[Card]:
     days = len(one.spec.trial.test.days)
     for gap in gaps(one, other):
         row = f"{one.contender.name} against {other.contender.name}, {gap.threat}"
-        sheet = Sheet(one, row, gap.threat, days)
+        sheet = Sheet(one, row, gap.threat, days, who_reads(one, gap.threat))
         yield from sheet.estimated(f"{gap.column}_difference", gap.difference)
         yield sheet.card(f"{gap.column}_difference_p", gap.p)
 

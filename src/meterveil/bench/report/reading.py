@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import BaseModel, FiniteFloat, TypeAdapter, ValidationError
 
-from meterveil.bench.cards import Card, ThreatModel
+from meterveil.bench.cards import Card, ThreatModel, files
 from meterveil.errors import InputError
 
 
@@ -63,7 +63,7 @@ def read_results(folder: Path) -> Results:
     """Read all cards below a folder; refuse the folder for the first file that holds something else."""
     if not folder.is_dir():
         raise InputError(f"{folder} is no folder of results; give the one that meterveil reproduce wrote")
-    documents = [document for path in sorted(folder.rglob("*.json")) for document in _read(path)]
+    documents = [document for path in files(folder) for document in _read(path)]
     if not documents:
         raise InputError(f"{folder} holds no result cards; run meterveil reproduce first")
     commits = sorted({document.commit for document in documents})
