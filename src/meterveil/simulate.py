@@ -23,7 +23,7 @@ from meterveil.data.load import SYNTHETIC, load
 from meterveil.data.run import WELL_KNOWN, Run, Setup
 from meterveil.data.scenario import span
 from meterveil.data.synthetic.house import FIRST_DAY
-from meterveil.defenders import DEFENDERS, defender
+from meterveil.defenders import defender, known_defences
 from meterveil.defenders.trained import Trained, load_trained
 from meterveil.errors import InputError
 
@@ -80,7 +80,7 @@ def demo_runs(seed: int = 0) -> list[Run]:
 
 def defence_for(text: str) -> tuple[Policy, Trained | None]:
     """Find a defence by its name, or the training that a folder holds."""
-    if text not in DEFENDERS and Path(text).is_dir():
+    if text not in known_defences() and Path(text).is_dir():
         trained = load_trained(Path(text))
         return trained.policy, trained
     try:
