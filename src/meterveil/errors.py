@@ -6,8 +6,3 @@ class InputError(ValueError):
 
     The command line prints the message and exits with status 2; no traceback is shown.
     """
-
-
-def how_to_install(extra: str) -> str:
-    """Say how to get an optional part, for those who installed the package and those who cloned it."""
-    return f"pip install 'meterveil[{extra}]' (in a clone: .venv/bin/pip install -e '.[{extra}]')"

@@ -132,7 +132,7 @@ def test_without_the_extra_the_audit_says_how_to_get_it(meterveil, monkeypatch):
     monkeypatch.setattr("meterveil.audit.trained.find_spec", lambda name: None)
     result = meterveil("audit", "synthetic")
     assert result.exit_code == 0, result.output
-    assert "pip install 'meterveil[train]'" in result.output
+    assert "pip install -c constraints.txt -e '.[train]'" in " ".join(result.output.split())
 
 
 def test_a_constant_meter_is_refused(meterveil, tmp_path):

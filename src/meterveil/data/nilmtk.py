@@ -25,7 +25,8 @@ from meterveil.data.names import distinct
 from meterveil.data.plain_pickle import load_plain
 from meterveil.data.release import total
 from meterveil.data.stamps import check_timezone
-from meterveil.errors import InputError, how_to_install
+from meterveil.errors import InputError
+from meterveil.extras import how_to_install
 
 ROWS_PER_CHUNK = 4_000_000
 UNITS_BY_PREFERENCE: dict[str, Unit] = {"active": "W", "apparent": "VA", "": "W"}

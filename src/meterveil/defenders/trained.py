@@ -14,7 +14,8 @@ from meterveil.core.tariff import PAPER_TARIFF, Tariff
 from meterveil.data.run import Setup
 from meterveil.data.signatures_file import library as read_library
 from meterveil.defenders.bundle import battery_from, tariff_from
-from meterveil.errors import InputError, how_to_install
+from meterveil.errors import InputError
+from meterveil.extras import how_to_install
 
 MANAGER = "manager"
 LOADERS: dict[str, str] = {

@@ -12,7 +12,8 @@ import plotly.graph_objects as go
 
 from meterveil.core.arrays import FloatArray
 from meterveil.data.outputs import write_text, write_whole
-from meterveil.errors import InputError, how_to_install
+from meterveil.errors import InputError
+from meterveil.extras import how_to_install
 from meterveil.plots.page import Section, page
 
 LOAD, METER, SOC, BUDGET, GAP = "#9aa0a6", "#0072B2", "#009E73", "#D55E00", "#F0E442"
