@@ -216,8 +216,8 @@ def test_figures_are_whole_and_under_their_heads_at_every_width(meterveil, monke
     monkeypatch.setenv("COLUMNS", str(width))
     result = meterveil("simulate", "--days", "2", "--defence", "flat")
     assert result.exit_code == 0, result.output
-    lines = result.output.splitlines()
-    table = lines[1 : lines.index(next(line for line in lines if line.startswith("picture:")))]
+    lines = [line for line in result.output.splitlines() if not line.startswith("note:")]
+    table = lines[: lines.index(next(line for line in lines if line.startswith("picture:")))]
     assert max(map(len, table)) <= width
     assert all(line == line.rstrip() for line in lines)
     total = json.loads(Path("out/simulate/summary.json").read_text())["total"]
