@@ -12,9 +12,12 @@ from typing import NamedTuple
 import numpy as np
 
 from meterveil.core.arrays import FloatArray
+from meterveil.errors import InputError
 
 RESAMPLES = 2000
 CONFIDENCE_PERCENT = 95.0
+LEAST_PLAYS = 16
+"""Fewer than these would be drawn alike too often to tell how far chance goes."""
 
 
 class Interval(NamedTuple):
@@ -37,6 +40,8 @@ class Alignment(NamedTuple):
 def align(probe: FloatArray, attack: FloatArray, seed: int = 0) -> Alignment:
     """Compare two gradients, (play, parameter) each."""
     plays = len(probe)
+    if plays < LEAST_PLAYS:
+        raise InputError(f"{plays} plays say nothing about a gradient; give {LEAST_PLAYS} or more")
     once = np.ones((1, plays))
     rng = np.random.default_rng([seed, plays])
     drawn = rng.multinomial(plays, np.full(plays, 1.0 / plays), RESAMPLES).astype(np.float64)

@@ -89,7 +89,10 @@ def hours_to_go(rollouts: Rollouts, risk: Risk, reach: int) -> FloatArray:
 
 
 def advantage(rollouts: Rollouts, to_go: FloatArray) -> FloatArray:
-    """Take away what was to be expected of each decision's hour, day, SoC, budget and battery so far."""
+    """Take away what was to be expected of each decision's hour, day, SoC, budget and battery so far.
+
+    `to_go` may be of several risks, (decision, risk).
+    """
     seen = _features(rollouts)
     half = rollouts.play[rollouts.decisions.episode] % 2
     left = np.empty_like(to_go)

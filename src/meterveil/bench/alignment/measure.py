@@ -132,16 +132,15 @@ class Panel:
         self, played: Rollouts, found: gr.Scores, risks: Mapping[str, Risk]
     ) -> dict[tuple[str, str], FloatArray]:
         """Return (play, parameter) gradients by reader and kind of risk."""
-        gradients = {}
+        to_go = {}
         for name, risk in risks.items():
             reach = 0 if name == PROBE else gr.REACH
-            to_go = {
-                "paid": gr.paid_to_go(played, risk, self.preset.gamma, reach),
-                "hours": gr.hours_to_go(played, risk, reach),
-            }
-            for kind, values in to_go.items():
-                gradients[name, kind] = gr.gradients(played, found, gr.advantage(played, values))
-        return gradients
+            to_go[name, "paid"] = gr.paid_to_go(played, risk, self.preset.gamma, reach)
+            to_go[name, "hours"] = gr.hours_to_go(played, risk, reach)
+        weights = gr.advantage(played, np.stack(list(to_go.values()), axis=1))
+        return {
+            kind: gr.gradients(played, found, weight) for kind, weight in zip(to_go, weights.T, strict=True)
+        }
 
 
 def _compared(gradients: Mapping[tuple[str, str], FloatArray]) -> dict[tuple[str, str], Alignment]:
