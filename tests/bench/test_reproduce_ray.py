@@ -33,12 +33,15 @@ def cluster():
     """Start a head that also works; a second node joins in the test."""
     from ray.cluster_utils import Cluster  # noqa: PLC0415
 
-    os.environ["PYTHONPATH"] = os.pathsep.join(sys.path)
+    monkeypatch = pytest.MonkeyPatch()
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
+    monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
     head = {"num_cpus": 2, "include_dashboard": False, "_system_config": SOON}
     found = Cluster(initialize_head=True, head_node_args=head)
     yield found
     ray.shutdown()
     found.shutdown()
+    monkeypatch.undo()
 
 
 def test_a_lost_node_costs_what_was_under_way(cluster, tmp_path):

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from reproduce_steps import Note, begun, finished, plan_of, workers
 
-from meterveil.bench.reproduce.engines import Local, LostWorkerError
+from meterveil.bench.reproduce.engines import Local
 from meterveil.bench.reproduce.runner import MOST_DEATHS, Listener, run
 from meterveil.bench.reproduce.task import left, waves
 from meterveil.errors import InputError
@@ -89,19 +89,17 @@ def test_a_killed_worker_costs_what_was_under_way(tmp_path):
     assert sorted(begun(tmp_path)) == ["a", "b", "c", "c", "d", "d"]
 
 
-class DyingEngine:
-    """Lose every worker before it has done anything."""
-
-    def run(self, calls, while_waiting):
-        raise LostWorkerError("it was killed")
-        yield
-
-
-def test_workers_that_keep_dying_are_given_up_and_named(tmp_path):
-    deaths = []
-    with pytest.raises(InputError, match=f"workers died {MOST_DEATHS} times while doing task a.*--workers 1"):
-        run(plan_of(tmp_path, a=Note()), DyingEngine(), Listener(on_death=lambda *what: deaths.append(what)))
-    assert len(deaths) == MOST_DEATHS - 1
+def test_a_task_that_kills_its_worker_every_time_is_named_and_the_others_are_done(tmp_path):
+    steps = {name: Note() for name in "abcd"}
+    plan = plan_of(tmp_path, deadly=Note(9, fails="death"), after=(Note(), "deadly"), **steps)
+    summary = run(plan, Local(2))
+    assert finished(tmp_path) == set(steps)
+    assert summary.skipped == 1
+    [(title, reason)] = summary.failed.items()
+    assert title == "task deadly"
+    assert reason.startswith("its worker died")
+    assert reason.endswith("try with --workers 1")
+    assert begun(tmp_path).count("deadly") <= 2 * MOST_DEATHS + 1
 
 
 PARENT = """

@@ -6,6 +6,7 @@ node died under its calls.
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -77,12 +78,13 @@ class Ray:
         from ray.util.joblib import register_ray  # noqa: PLC0415  optional
 
         register_ray()  # type: ignore[no-untyped-call]
-        arguments = {"num_cpus": 1}
-        with parallel_config(backend="ray", ray_remote_args=arguments), _Ticking(while_waiting):
-            try:
-                yield from Parallel(self._processors(), batch_size=1)(delayed(call)() for call in calls)
-            except ray.exceptions.RayError as error:
-                raise LostWorkerError(str(error).splitlines()[0]) from error
+        processors, arguments = self._processors(), {"num_cpus": 1}
+        try:
+            with parallel_config(backend="ray", ray_remote_args=arguments), _Ticking(while_waiting):
+                outcomes = Parallel(processors, batch_size=1)(delayed(call)() for call in calls)
+        except (ray.exceptions.RayError, ValueError) as error:  # fewer processors than a moment ago
+            raise LostWorkerError(str(error).splitlines()[0]) from error
+        yield from outcomes
 
     def _processors(self) -> int:
         """Count the processors of the nodes that answer.
@@ -108,7 +110,8 @@ class Ray:
         return max(1, min(known, self.workers or known))
 
     def connect(self) -> None:
-        """Join the cluster, once."""
+        """Join the cluster, once; one that is started here tells nobody of its use."""
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         import ray  # noqa: PLC0415  optional
 
         if not ray.is_initialized():

@@ -25,8 +25,13 @@ from meterveil.errors import InputError
 if TYPE_CHECKING:  # a worker that begins needs no planner
     from meterveil.bench.reproduce.plan import Plan
 
-MOST_DEATHS = 3
-"""Workers that may die in a row while nothing else gets finished."""
+MOST_DEATHS = 2
+"""Workers that may die in a row, nothing getting finished, before tasks have to run alone."""
+
+_FEW = 4
+"""Tasks that then do."""
+
+_SHORT = "memory may be short: try with --workers 1"
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _WATCH_SECONDS = 1.0
@@ -84,25 +89,30 @@ def run(plan: Plan, engine: Engine, listener: Listener | None = None) -> Summary
 def _run_wave(
     tasks: Sequence[Task], place: Place, engine: Engine, listener: Listener
 ) -> Iterator[tuple[Task, Outcome]]:
-    """Run tasks that need nothing of each other, again where their worker died."""
-    told = _Told(tasks, place, listener)
-    deaths = 0
+    """Run tasks that need nothing of each other, again where their worker died.
+
+    Whose fault a death was nobody knows. So after some in a row a few tasks run alone: what dies then has
+    failed, and the others go on.
+    """
+    told, deaths, alone = _Told(tasks, place, listener), 0, 0
     while told.waiting:
-        before = len(told.waiting)
+        before, alone = len(told.waiting), max(alone - 1, 0)
         try:
-            for outcome in engine.run(told.calls(), told.look):
+            for outcome in engine.run(told.calls(1 if alone else None), told.look):
                 if outcome.is_full:
                     what = outcome.error.partition(";")[0]
                     raise InputError(f"{what}; make room, and go on with the same command")
-                yield told.finish(outcome.key), outcome
+                yield told.finish(outcome), outcome
         except LostWorkerError as error:
-            yield from ((told.finish(key), Outcome(key)) for key in told.finished())
+            yield from ((told.finish(found), found) for found in told.finished())
+            if alone and len(told.waiting) == before:
+                fatal = Outcome(next(iter(told.waiting)), f"its worker died, {error}; {_SHORT}")
+                yield told.finish(fatal), fatal
+                alone = 0
+                continue
             deaths = deaths + 1 if len(told.waiting) == before else 1
-            if deaths >= MOST_DEATHS:
-                raise InputError(
-                    f"workers died {deaths} times while doing {told.titles()}: {error}; memory may be short: "
-                    "give --workers 1, and go on with the same command"
-                ) from error
+            if deaths == MOST_DEATHS:
+                deaths, alone = 0, _FEW + 1
             listener.on_death(str(error), len(told.waiting))
 
 
@@ -114,24 +124,23 @@ class _Told:
         self._place, self._listener = place, listener
         self._told: set[str] = set()
 
-    def calls(self) -> list[Callable[[], Outcome]]:
-        return [partial(do, task, self._place, os.getpid()) for task in self.waiting.values()]
+    def calls(self, most: int | None) -> list[Callable[[], Outcome]]:
+        return [partial(do, task, self._place, os.getpid()) for task in list(self.waiting.values())[:most]]
 
     def look(self) -> None:
         """Tell of what lies there finished though nobody has said so yet."""
-        for key in self.finished():
-            self._tell(self.waiting[key])
+        for task in list(self.waiting.values()):
+            if task.is_finished(self._place):
+                self._tell(task)
 
-    def finished(self) -> list[str]:
-        return [key for key, task in list(self.waiting.items()) if task.is_finished(self._place)]
+    def finished(self) -> list[Outcome]:
+        return [Outcome(key) for key, task in self.waiting.items() if task.is_finished(self._place)]
 
-    def finish(self, key: str) -> Task:
-        task = self.waiting.pop(key)
-        self._tell(task)
+    def finish(self, outcome: Outcome) -> Task:
+        task = self.waiting.pop(outcome.key)
+        if not outcome.error:
+            self._tell(task)
         return task
-
-    def titles(self) -> str:
-        return ", ".join([task.title for task in self.waiting.values()][:3])
 
     def _tell(self, task: Task) -> None:
         if task.key not in self._told:
