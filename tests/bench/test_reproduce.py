@@ -2,11 +2,14 @@
 
 import json
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
+from evaluation_runs import write_run
 
 from meterveil.attackers.registry import PAPER_SIX
-from meterveil.bench.evaluation.reported import claims
+from meterveil.bench.evaluation.defences import trained
+from meterveil.bench.evaluation.reported import claims, papers_case
 from meterveil.bench.report.claimed import claimed
 from meterveil.bench.reported import TABLES as PRINTED
 from meterveil.bench.reproduce import specs
@@ -192,6 +195,31 @@ def test_a_row_of_a_table_brings_its_own_line_of_the_paper():
     assert claims("heldout_day_generalization_redd", "redd", "2011-04-30 house 2")["f1_raw"] == 0.545
     assert claims("probe_ablation", "redd", "lstm") == {}
     assert claims("many_days", "ukdale", "ours") == {}
+
+
+@pytest.mark.parametrize(
+    ("table", "label", "has_cases"),
+    [
+        ("overall_transfer", "ours", True),
+        ("baseline_comparison", "ours", True),
+        ("baseline_comparison", "ours (paper's settings)", False),
+        ("probe_ablation", "lstm", False),
+        ("evaluation_paper_day", "my-run", True),
+    ],
+)
+def test_the_paper_prints_cases_of_its_own_defence_only(table, label, has_cases, tmp_path):
+    trial = SimpleNamespace(table=table, reported=True, test=SimpleNamespace(dataset="ukdale"))
+    one = trained(label, [write_run(tmp_path / "run", "UK-DALE house 1", [])])
+    result = SimpleNamespace(spec=SimpleNamespace(trial=trial), contender=one)
+    case = SimpleNamespace(attacker="co", target="kettle", metric="rmse")
+    assert papers_case(result, case) == (
+        {"masked": 274.23, "delta": 187.61, "p_value": 0.0} if has_cases else {}
+    )
+
+
+def test_the_time_of_a_probe_that_trainings_share_counts_for_each(tmp_path):
+    folders = [write_run(tmp_path / str(seed), "home", [], seed, probe_seconds=5.0) for seed in range(2)]
+    assert trained("ours", folders).training_seconds == (65.0, 66.0)
 
 
 def test_a_cell_without_data_says_so_beside_what_the_paper_prints(place):

@@ -83,7 +83,7 @@ class Train:
     @property
     def seconds(self) -> float:
         """Tell the methods apart; a budget of few days takes little."""
-        whole = 80.0 if self.training.method == MANAGER else 200.0
+        whole = 110.0 if self.training.method == MANAGER else 70.0
         return whole if self.training.budget_days is None else 10.0
 
     def key(self, place: Place) -> str:
