@@ -49,7 +49,7 @@ def measure(house: House, asked: argparse.Namespace) -> None:
     }
     table = _table(asked.preset)
     with own_randomness():
-        for snapshot in snapshots:
+        for snapshot in (*snapshots[::4], *snapshots[2::4], *snapshots[1::2]):  # the ends say most
             if not _is_known(asked.results / table / house.name, {"update": snapshot.update, **settings}):
                 found = panel.measure(snapshot, asked.plays, house.setup.seed)
                 cards.write(asked.results, cards_of(house.name, found, table, settings, panel.days.batch))
