@@ -70,7 +70,8 @@ def test_tables_have_the_data_sets_and_threats_of_their_own_unless_others_are_as
 @pytest.mark.parametrize(
     ("asked", "words"),
     [
-        ({"tables": ["battery"]}, "no table 'battery'; known are overall_transfer, baseline_comparison"),
+        ({"tables": ["magic"]}, "no table 'magic'; known are overall_transfer, baseline_comparison"),
+        ({"tables": ["heldout"]}, "no table 'heldout'; known are"),
         ({"datasets": ["refit"]}, "no data set 'refit'; known are ukdale, redd, synthetic"),
         ({"threats": ["clean"]}, "no threat model 'clean'; known are fixed, adaptive"),
         ({"tables": ["lambda_sweep"], "rows": ["ours"]}, "no row 'ours'; known are lambda 0, lambda 0.25"),
@@ -83,6 +84,11 @@ def test_tables_have_the_data_sets_and_threats_of_their_own_unless_others_are_as
 def test_what_is_not_known_is_refused_with_what_is(asked, words):
     with pytest.raises(InputError, match=words):
         cells(**asked)
+
+
+def test_the_beginning_of_a_name_is_enough_where_it_is_the_only_one():
+    assert cells(["battery"]) == cells(["battery_sensitivity"])
+    assert {cell.table for cell in cells(["heldout_day_generalization"])} == {"heldout_day_generalization"}
 
 
 def test_a_quick_effort_shortens_every_training_and_no_row_changes_its_name():

@@ -217,7 +217,7 @@ def cells(
 
     A table that is asked for by name may be measured on any data set, unless its rows name days of one.
     """
-    _check(tables, TABLES, "table")
+    tables = [_whole_name(name) for name in tables]
     _check(datasets, DATASETS, "data set")
     _check(threats, THREATS, "threat model")
     chosen = {name: TABLES[name] for name in TABLES if not tables or name in tables}
@@ -235,6 +235,15 @@ def cells(
             "another data set; choose another table or leave --dataset out"
         )
     return found
+
+
+def _whole_name(text: str) -> str:
+    """Find the table of this name, or the one whose name alone begins so."""
+    begun = [name for name in TABLES if name.startswith(text)]
+    if text in TABLES or len(begun) != 1:
+        _check([text], TABLES, "table")
+        return text
+    return begun[0]
 
 
 def _cells(name: str, dataset: str, threats: Sequence[ThreatModel], effort: Effort) -> Iterator[Cell]:
