@@ -16,6 +16,7 @@ from meterveil.bench.evaluation.days import check_days, synthetic_trial, trial_o
 from meterveil.bench.evaluation.defences import common_setup, contender, contenders
 from meterveil.bench.evaluation.measure import Spec, evaluate, measure_bare
 from meterveil.bench.evaluation.page import case_rows, defence_rows, write_evaluation
+from meterveil.bench.evaluation.reported import papers_headline
 from meterveil.bench.evaluation.scores import BEST_F1, headline, significant, strongest
 from meterveil.bench.strength import HouseDays, papers_raw
 from meterveil.core.arrays import KWH_PER_W_MINUTE
@@ -184,6 +185,26 @@ def test_the_papers_comparison_stands_beside_its_baselines(home, bare, trial, se
     assert found["battery, rule_based", "degradation_cost"].reported == 0.207
     assert found["co fridge, rule_based, fixed", "rmse"].reported is None
     assert "the paper has 24" in found["headline, rule_based, fixed", "rmse_increase_percent"].note
+
+
+def test_a_table_that_the_paper_does_not_have_gets_none_of_its_figures(home, trial, setup, tmp_path):
+    days = HouseDays("ukdale", 1, trial.test.days[:1])
+    run = write_run(tmp_path / "ppo", home.name, trial.training[0].days)
+    one = dataclasses.replace(contender(str(run)), name="lambda 0")
+    spec = Spec(
+        dataclasses.replace(trial, test=days, table="lambda_sweep", reported=papers_raw("ukdale")),
+        setup,
+        {"fixed": ("co",)},
+        2,
+    )
+    result = evaluate(measure_bare(spec, {trial.test.key: home, ("ukdale", 1): home}, 1), one, 1)
+    assert papers_headline(result) == {}
+    assert {card.reported for card in cards_of(result)} == {None}
+    by_itself = dataclasses.replace(spec, trial=dataclasses.replace(spec.trial, table="evaluation_paper_day"))
+    there = dataclasses.replace(result, spec=by_itself)
+    assert papers_headline(there)["rmse_increase_percent"] == 107.12
+    found = {(card.row, card.column): card for card in cards_of(there)}
+    assert found["co fridge, lambda 0, fixed", "rmse"].reported is not None
 
 
 def test_the_page_has_a_row_for_each_defence_and_each_case(measured, tmp_path):

@@ -16,6 +16,9 @@ from meterveil.defenders.trained import MANAGER
 _LABELS = {MANAGER: "ours"}
 """Method -> label of its row in the paper's comparison, where that is another."""
 
+_BY_ITSELF = "evaluation_"
+"""Beginning of the tables of defences that were measured by themselves; a row has its defence's name."""
+
 _CASES_OF = {"overall_transfer": "ours", "baseline_comparison": "ours"}
 """Table of ours -> label of the row whose cases the paper prints one by one."""
 
@@ -30,13 +33,14 @@ def papers_headline(result: Result) -> dict[str, float]:
     """Look up what is printed of this defence as a whole, by column.
 
     A table and a row that are named as the paper's are looked up by these names; a defence that was measured
-    by itself on the paper's day, by its method.
+    by itself on the paper's day, by its method. In a table that the paper does not have, such as that of
+    lambdas, the same method is another defence.
     """
     trial, one = result.spec.trial, result.contender
     dataset = trial.test.dataset
     if trial.table in TABLES:
         return claims(trial.table, dataset, one.name)
-    if not trial.reported:
+    if not trial.reported or not trial.table.startswith(_BY_ITSELF):
         return {}
     label = _LABELS.get(one.method, one.method)
     found = claims("baseline_comparison", dataset, label)
@@ -46,8 +50,8 @@ def papers_headline(result: Result) -> dict[str, float]:
 def papers_case(result: Result, case: Case) -> dict[str, float]:
     """Look up what is printed of a case, by column; the paper has such a table of its own defence only."""
     trial, one = result.spec.trial, result.contender
-    own = _CASES_OF.get(trial.table) == one.name if trial.table in TABLES else one.method == MANAGER
-    if not own or not trial.reported:
+    by_itself = trial.table.startswith(_BY_ITSELF) and one.method == MANAGER
+    if not trial.reported or not (by_itself or _CASES_OF.get(trial.table) == one.name):
         return {}
     return printed_case(trial.test.dataset, case.attacker, case.target, case.metric)
 
