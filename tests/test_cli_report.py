@@ -65,6 +65,15 @@ def test_the_recorded_results_make_a_report(report, tmp_path):
     assert "<h2>Attackers on the bare meter, REDD</h2>" in page
 
 
+def test_what_a_kill_left_beside_the_cards_does_not_stop_a_report(report, tmp_path):
+    made = headline("overall_transfer", "ukdale", "ours", {"rmse_increase_percent": 101.8})
+    [written] = cards.write(tmp_path / "results", made)
+    written.with_name(f".{written.stem}-x1y2z3.json").touch()
+    result = report()
+    assert result.exit_code == 0, result.output
+    assert "101.8" in result.output
+
+
 def test_what_was_not_run_is_named_with_its_command(report, tmp_path):
     cards.write(tmp_path / "results", [Card("strength_1", "co fridge", "f1", "redd", measured=0.5)])
     result = report()

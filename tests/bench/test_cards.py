@@ -1,10 +1,11 @@
-"""A card names the commit of the package that measured it, wherever the command was typed."""
+"""A card names the commit that measured it, wherever the command was typed; what a kill left is no card."""
 
 import subprocess
 
 import pytest
 
 from meterveil.bench import cards
+from meterveil.bench.cards import Card
 
 
 def git(folder, *words):
@@ -45,3 +46,10 @@ def test_a_checkout_that_does_not_know_the_package_names_no_commit(checkout, mon
 def test_a_package_outside_any_checkout_names_no_commit(tmp_path, monkeypatch):
     monkeypatch.setattr(cards, "__file__", str(tmp_path / "cards.py"))
     assert cards.current_commit() == ""
+
+
+def test_what_a_kill_left_beside_the_cards_is_not_read(tmp_path):
+    [written] = cards.write(tmp_path, [Card("many_days", "flat", "f1", "redd", 0.5)])
+    written.with_name(".flat-x1y2z3.json").touch()
+    assert cards.files(tmp_path) == [written]
+    assert [card["measured"] for card in cards.read(tmp_path)] == [0.5]

@@ -77,8 +77,11 @@ def read(folder: Path, table: str | None = None) -> list[dict[str, Any]]:
 
 
 def files(folder: Path) -> list[Path]:
-    """List the files of cards below a folder; what others submitted stays apart."""
-    found = sorted(folder.rglob("*.json"))
+    """List the files of cards below a folder; what others submitted stays apart.
+
+    A name that begins with a dot is what a killed command had not put in place yet.
+    """
+    found = [path for path in sorted(folder.rglob("*.json")) if not path.name.startswith(".")]
     return [path for path in found if SUBMITTED not in path.relative_to(folder).parts]
 
 
