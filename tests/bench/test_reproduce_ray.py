@@ -1,6 +1,7 @@
 """The same plan on a cluster: two nodes on this machine, one of which is lost."""
 
 import os
+import socket
 import sys
 import threading
 
@@ -10,6 +11,7 @@ from test_reproduce_runner import until
 
 from meterveil.bench.reproduce.engines import Ray
 from meterveil.bench.reproduce.runner import Listener, run
+from meterveil.errors import InputError
 
 ray = pytest.importorskip("ray", reason="ray is not installed: it is the extra cluster")
 
@@ -23,7 +25,7 @@ pytestmark = [
 SOON = {
     "health_check_initial_delay_ms": 1000,
     "health_check_period_ms": 1000,
-    "health_check_failure_threshold": 3,
+    "health_check_failure_threshold": 5,
 }
 """A node is given up after seconds instead of half a minute."""
 
@@ -36,12 +38,21 @@ def cluster():
     monkeypatch = pytest.MonkeyPatch()
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
     monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+    monkeypatch.setenv("RAY_worker_niceness", "0")  # by itself Ray lets everybody else go first
     head = {"num_cpus": 2, "include_dashboard": False, "_system_config": SOON}
     found = Cluster(initialize_head=True, head_node_args=head)
     yield found
     ray.shutdown()
     found.shutdown()
     monkeypatch.undo()
+
+
+def test_an_address_where_nobody_listens_is_refused_at_once():
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{closed.getsockname()[1]}"
+    with pytest.raises(InputError, match=f"no Ray cluster at {address}: .*; start one with ray start --head"):
+        Ray(address).connect()
 
 
 def test_a_lost_node_costs_what_was_under_way(cluster, tmp_path):
@@ -64,5 +75,6 @@ def test_a_lost_node_costs_what_was_under_way(cluster, tmp_path):
     engine = Ray(cluster.address)
     summary = run(plan, engine, Listener(on_death=on_death))
     loser.join()
-    assert (summary.done, summary.failed, deaths) == (6, {}, [6])
+    assert (summary.done, summary.failed) == (6, {})
+    assert deaths[0] == 6  # nothing was finished, and on a busy machine there may be more deaths than ours
     assert finished(tmp_path) == set(names)

@@ -7,6 +7,7 @@ node died under its calls.
 from __future__ import annotations
 
 import os
+import socket
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -21,6 +22,7 @@ from meterveil.errors import InputError
 
 WORKERS = 2
 _POLL_SECONDS = 1.0
+_KNOCK_SECONDS = 5.0
 _ANSWER_SECONDS = 60.0
 """Within this a node answers, or Ray has found out that it is lost."""
 
@@ -116,11 +118,19 @@ class Ray:
 
         if not ray.is_initialized():
             try:
+                _knock(self.address)
                 ray.init(self.address, log_to_driver=False)
-            except (ConnectionError, ValueError) as error:
+            except (OSError, ValueError) as error:  # a ConnectionError is an OSError
                 raise InputError(
                     f"there is no Ray cluster at {self.address}: {error}; start one with ray start --head"
                 ) from error
+
+
+def _knock(address: str | None) -> None:
+    """Find out at once whether anybody listens: Ray tries for minutes."""
+    host, colon, port = (address or "").rpartition(":")
+    if colon and port.isdigit() and "/" not in host:
+        socket.create_connection((host, int(port)), _KNOCK_SECONDS).close()
 
 
 def _answer() -> bool:
