@@ -24,6 +24,10 @@ _SPREAD = 0.07
 """Share of the way between two snapshots that neighbouring readers are moved apart."""
 
 
+_DRAWN_APART = {"all six": look.INK, "probe": look.LOAD}
+"""Readers that are no attackers -> their colours."""
+
+
 class Point(NamedTuple):
     """A figure with its interval after so many updates."""
 
@@ -67,7 +71,8 @@ def _figure(curves: Curves, headings: dict[str, str], title: str, level: float =
     """Draw a row of panels for each kind of figure and a column for each house."""
     shown = [name for name in headings if name in curves]
     houses = sorted({house for panels in curves.values() for house in panels})
-    readers = list(dict.fromkeys(name for kind in shown for one in curves[kind].values() for name in one))
+    named = dict.fromkeys(name for kind in shown for one in curves[kind].values() for name in one)
+    readers = sorted(named, key=lambda name: (name not in _DRAWN_APART, name))
     titles = [f"<b>{house}</b>: {headings[name]}" for name in shown for house in houses]
     spacing = {"vertical_spacing": 0.3 / len(shown) ** 1.1, "horizontal_spacing": 0.05}
     panels = make_subplots(len(shown), len(houses), subplot_titles=titles, shared_yaxes=True, **spacing)
@@ -80,14 +85,14 @@ def _figure(curves: Curves, headings: dict[str, str], title: str, level: float =
                 known.add(reader)
             panels.add_hline(y=level, line_color=look.INK, line_width=1, row=row, col=column)
     panels.update_xaxes(title="updates of the manager", row=len(shown))
-    figure = look.figure_of(panels, title, 140 + 300 * len(shown))
-    figure.update_annotations(font_size=12)
-    return figure.update_layout(margin_t=120, legend_y=1.05, hovermode="closest")
+    height = 300 * len(shown)
+    figure = look.figure_of(panels, title, height + 170).update_annotations(font_size=12)
+    return figure.update_layout(margin={"t": 115, "b": 55}, legend_y=1 + 25 / height, hovermode="closest")
 
 
 def _line(reader: str, points: Sequence[Point], readers: Sequence[str]) -> go.Scatter:
     """Draw one reader, moved a little aside so that intervals do not hide each other."""
-    step = (points[-1].update - points[0].update) / max(len(points) - 1, 1)
+    step = (points[-1].update - points[0].update) / max(len(points) - 1, 1) or 1.0
     aside = (readers.index(reader) - (len(readers) - 1) / 2) * _SPREAD * step
     error = {
         "array": [point.high - point.value for point in points],
@@ -95,6 +100,7 @@ def _line(reader: str, points: Sequence[Point], readers: Sequence[str]) -> go.Sc
         "thickness": 1,
         "width": 3,
     }
+    colour = look.CYCLE[readers.index(reader) % len(look.CYCLE)]
     return go.Scatter(
         x=[point.update + aside for point in points],
         y=[point.value for point in points],
@@ -102,6 +108,6 @@ def _line(reader: str, points: Sequence[Point], readers: Sequence[str]) -> go.Sc
         name=look.readable(reader),
         legendgroup=reader,
         mode="lines+markers",
-        line={"color": look.CYCLE[readers.index(reader) % len(look.CYCLE)], "width": 1.5},
+        line={"color": _DRAWN_APART.get(reader, colour), "width": 3 if reader in _DRAWN_APART else 1.5},
         marker={"size": 6},
     )
