@@ -102,6 +102,18 @@ def test_a_task_that_kills_its_worker_every_time_is_named_and_the_others_are_don
     assert begun(tmp_path).count("deadly") <= 2 * MOST_DEATHS + 1
 
 
+def test_two_runs_at_once_share_the_work(tmp_path):
+    plan = plan_of(tmp_path, a=Note(waits_for="go"), b=Note(), c=(Note(), "a"))
+    both = [threading.Thread(target=run, args=(plan, Local(1))) for _ in range(2)]
+    for one in both:
+        one.start()
+    until(lambda: begun(tmp_path))
+    (tmp_path / "go").touch()
+    for one in both:
+        one.join()
+    assert sorted(begun(tmp_path)) == ["a", "b", "c"]
+
+
 PARENT = """
 from pathlib import Path
 from reproduce_steps import Note, plan_of
@@ -143,6 +155,6 @@ def test_a_full_disk_ends_the_run_with_the_reason_and_leaves_nothing_half_writte
             run(plan, Local(1))
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-    assert {path.name for path in tmp_path.iterdir()} == {"small.json", "begun.log"}
+    assert {path.name for path in tmp_path.iterdir()} == {"small.json", "begun.log", "cache"}
     assert run(plan, Local(1)).done == 2
     assert begun(tmp_path) == ["small", "large", "large", "after"]

@@ -8,6 +8,9 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version
@@ -23,6 +26,9 @@ from meterveil.data.signatures import build, sub_library
 from meterveil.data.signatures_file import library as read_library
 from meterveil.data.signatures_file import read_houses, save
 from meterveil.errors import InputError
+
+if sys.platform != "win32":
+    import fcntl
 
 _PACKAGES = ("numpy", "torch", "stable_baselines3")
 
@@ -58,6 +64,19 @@ class Place:
     def fit(self, key: str) -> Path:
         """File that says which fit of the attackers' cache an adaptive attacker is."""
         return self.cache / "adapted" / f"{key}.json"
+
+    @contextmanager
+    def alone(self, key: str) -> Iterator[None]:
+        """Wait until nobody else is at this task: two processes must not write into one training.
+
+        The system lets go of the lock with the process that held it, however that ended.
+        """
+        path = self.cache / "locks" / key
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("w") as file:
+            if sys.platform != "win32":
+                fcntl.flock(file, fcntl.LOCK_EX)
+            yield
 
     def enter(self) -> None:
         """Let everything that this process keeps go to the shared cache."""

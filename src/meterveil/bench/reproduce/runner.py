@@ -155,8 +155,9 @@ def do(task: Task, place: Place, parent: int) -> Outcome:
     if "torch" in sys.modules:
         sys.modules["torch"].set_num_threads(1)
     try:
-        if not task.is_finished(place):  # somebody else may have been faster
-            task.step.run(place, task.key)
+        with place.alone(task.key):
+            if not task.is_finished(place):  # somebody else may have been faster
+                task.step.run(place, task.key)
     except InputError as error:
         return Outcome(task.key, str(error), _is_full(error))
     except Exception as error:
