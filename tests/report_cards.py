@@ -16,8 +16,9 @@ FURTHER = {
 """Table -> rows that the paper does not print."""
 
 
-def headline(table, dataset, label, columns, threat="fixed", days=1, note=""):
+def headline(table, dataset, label, columns, threat="fixed", days=1, note="", attackers=()):
     """Cards of a defence as a whole; an interval where there are many days."""
+    settings = {"attackers": list(attackers)} if attackers else {}
     row = f"headline, {label}, {threat}"
     made = {}
     for column, value in columns.items():
@@ -25,7 +26,7 @@ def headline(table, dataset, label, columns, threat="fixed", days=1, note=""):
         if days > 1 and value is not None and not column.endswith(("significant", "cases")):
             made |= {f"{column}_low": value - abs(value) / 10, f"{column}_high": value + abs(value) / 10}
     return [
-        Card(table, row, column, dataset, value, seeds=range5(), n_days=days, threat_model=threat, note=note)
+        Card(table, row, column, dataset, value, None, None, range5(), days, threat, settings, note)
         for column, value in made.items()
     ]
 
@@ -39,11 +40,11 @@ def battery(table, dataset, label, columns, days=1):
     ]
 
 
-def case(table, dataset, label, attacker, target, columns, threat="fixed"):
+def case(table, dataset, label, attacker, target, columns, threat="fixed", note=""):
     """Cards of what an attacker reads of a target."""
     row = f"{attacker} {target}, {label}, {threat}"
     return [
-        Card(table, row, column, dataset, value, spread=0.01, seeds=range5(), threat_model=threat)
+        Card(table, row, column, dataset, value, None, 0.01, range5(), threat_model=threat, note=note)
         for column, value in columns.items()
     ]
 
@@ -56,11 +57,12 @@ def papers_cases(dataset, without=("toaster",)):
     """The paper's cases, as if they had come out of a measurement."""
     made = []
     for row in printed_cases(dataset).to_dict("records"):
-        if row["target"] in without:
-            continue
         metric = row["metric"]
         columns = {metric: row["masked"], f"{metric}_delta": row["delta"], f"{metric}_p": row["p_value"]}
-        made += case("overall_transfer", dataset, "ours", row["attacker"], row["target"], columns)
+        note = ""
+        if row["target"] in without:
+            columns, note = dict.fromkeys(columns), f"not measured: no {row['target']} here"
+        made += case("overall_transfer", dataset, "ours", row["attacker"], row["target"], columns, note=note)
     return merged(made)
 
 

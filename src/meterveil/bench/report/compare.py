@@ -10,7 +10,7 @@ from meterveil.bench.report import claimed
 from meterveil.bench.report.columns import COLUMNS, Verdict, is_count, judge, tolerance
 from meterveil.bench.report.lookup import CaseKey, Found, Recorded
 from meterveil.bench.report.reading import Results
-from meterveil.bench.report.reasons import MISSING, REASONS
+from meterveil.bench.report.reasons import REASONS
 from meterveil.bench.reported import cases as printed_cases
 
 
@@ -72,7 +72,7 @@ def compare_one(table: str, dataset: str, row: str, column: str, recorded: Recor
     paper, cases = printed.get((dataset, row, column)), printed.get((dataset, row, "cases"))
     ours = recorded.find(row, column)
     if ours is None:
-        verdict, why = _missing(dataset, row, recorded)
+        verdict, why = _missing(recorded.excuse(row))
         return Comparison(table, dataset, row, column, verdict, paper, _count(column, cases), None, why)
     verdict = judge(column, *_comparable(column, paper, cases, ours))
     gap = "" if paper is None else _gap(column, verdict, paper, cases, ours)
@@ -103,9 +103,7 @@ def _compare_case(
     row, paper = f"{key.attacker} {key.target}", printed["delta"]
     ours = measured.get(key._replace(metric=column))
     if ours is None:
-        why = recorded.case_excuse("ours", key.attacker, key.target)
-        why = why or (MISSING.get((dataset, key.target), "") if measured else "")
-        verdict: Verdict = "not measurable here" if why else "not run yet"
+        verdict, why = _missing(recorded.case_excuse("ours", key.attacker, key.target))
         return Comparison(table, dataset, row, column, verdict, paper, why=why)
     seeds_move = printed["delta_std"] + (ours.spread or 0.0)
     verdict = judge(column, paper, ours.value, seeds_move)
@@ -138,13 +136,9 @@ def tally(comparisons: Sequence[Comparison]) -> dict[Verdict, int]:
     return found
 
 
-def _missing(dataset: str, row: str, recorded: Recorded) -> tuple[Verdict, str]:
-    if not recorded.cards:
-        return "not run yet", ""
-    why = recorded.excuse(row) or MISSING.get((dataset, row), "")
-    if why or row in recorded.labels:
-        return "not measurable here", why or "not recorded"
-    return "not run yet", ""
+def _missing(excuse: str) -> tuple[Verdict, str]:
+    """Judge a figure that is not there: only a card can say that it cannot be measured."""
+    return ("not measurable here", excuse) if excuse else ("not run yet", "")
 
 
 def _comparable(

@@ -106,6 +106,12 @@ class Recorded:
         ]
         return _mean([value for value in found if value is not None])
 
+    def attackers(self, threat: ThreatModel) -> tuple[str, ...]:
+        """Name those whose figures the headlines of a threat model are, each once."""
+        headlines = [card for card in self.cards if place_of(card).what == HEADLINE]
+        said = [card.settings.get("attackers", ()) for card in headlines if card.threat_model == threat]
+        return tuple(dict.fromkeys(name for names in said for name in names))
+
     def excuse(self, label: str) -> str:
         """Say why a row could not be measured, in the words of its cards; "" where there is no such card."""
         notes = [card.note for card in self.cards if card.measured is None and _is_about(card, label)]
@@ -114,7 +120,11 @@ class Recorded:
     def case_excuse(self, label: str, attacker: str, target: str) -> str:
         """Say why a case could not be measured; "" where there is no card that says so."""
         place = Place(f"{attacker} {target}", label, "fixed")
-        notes = [card.note for (where, _), card in self._by_place.items() if where == place]
+        notes = [
+            card.note
+            for (where, _), card in self._by_place.items()
+            if where == place and card.measured is None
+        ]
         return next((note for note in notes if note), "")
 
     def _card(self, place: Place, column: str) -> Found | None:
@@ -167,5 +177,6 @@ def _mean(values: Sequence[float]) -> float | None:
 
 
 def _is_about(card: Card, label: str) -> bool:
+    """Tell whether a card speaks of a row as the paper has it: read by fixed attackers, or by none."""
     place = place_of(card)
-    return place.label == label and place.what in ("", HEADLINE, BATTERY)
+    return place.label == label and place.what in ("", HEADLINE, BATTERY) and place.threat != "adaptive"
