@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 
 from meterveil.bench.cards import ThreatModel
@@ -131,4 +132,4 @@ def _gap(value: Value, more: str, less: str) -> float | None:
 
 
 def _worded(one: Comparison, dataset: str, words: str) -> Comparison:
-    return Comparison(**{**vars(one), "row": f"{DATASETS[dataset]}: {words}"})
+    return replace(one, row=f"{DATASETS[dataset]}: {words}")
