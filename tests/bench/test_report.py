@@ -7,7 +7,7 @@ import pytest
 
 from meterveil.bench import cards
 from meterveil.bench.cards import Card
-from meterveil.bench.report.charts import cases_chart, pareto_chart, sensitivity_chart
+from meterveil.bench.report.charts import board_chart, cases_chart, pareto_chart, sensitivity_chart
 from meterveil.bench.report.claimed import claimed, labels
 from meterveil.bench.report.claims import claims
 from meterveil.bench.report.columns import judge, tolerance
@@ -18,6 +18,7 @@ from meterveil.bench.report.leaderboard import boards
 from meterveil.bench.report.lookup import Recorded
 from meterveil.bench.report.page import all_comparisons, report_page
 from meterveil.bench.report.reading import Results, read_results
+from meterveil.bench.report.rows import board_words
 from meterveil.bench.report.specs import SPECS
 from meterveil.bench.report.text import pivot_rows, reason_words
 from report_cards import battery, case, headline, papers_cases, reproduction, row_of
@@ -104,8 +105,18 @@ def test_cases_of_an_appliance_that_is_not_metered_stay_in_the_table():
     assert find(found, "co kettle", "f1_delta").verdict == "reproduced"
     toaster = find(found, "co toaster", "f1_delta")
     assert (toaster.verdict, toaster.ours) == ("not measurable here", None)
-    assert "toaster" in toaster.why
+    assert toaster.why == "not measured: no toaster here"
     assert {one.verdict for one in compare_cases("ukdale", results_of([]))} == {"not run yet"}
+
+
+def test_what_no_card_speaks_of_is_not_run_yet_and_not_beyond_measurement():
+    made = headline("overall_transfer", "ukdale", "ours", {"rmse_increase_percent": 100.0}, note="18 cases")
+    made += case("overall_transfer", "ukdale", "ours", "co", "kettle", {"rmse_delta": 90.0})
+    found = compare(SPEC["overall_transfer"], "ukdale", results_of(made))
+    missing = find(found, "ours", "f1_reduction_percent")
+    assert (missing.verdict, missing.why) == ("not run yet", "")
+    toaster = find(compare_cases("ukdale", results_of(made)), "co toaster", "f1_delta")
+    assert (toaster.verdict, toaster.why) == ("not run yet", "")
 
 
 def test_a_claim_of_a_lead_is_derived_alike_for_the_paper_and_for_us():
@@ -148,6 +159,41 @@ def test_the_leaderboard_ranks_by_adaptive_attackers_and_puts_what_never_met_one
     (board,) = boards(results_of(made))
     assert [one.label for one in board.standings] == ["b", "a", "c"]
     assert board.prior_f1 == 0.2
+
+
+def board_of(**attackers):
+    """A board whose attackers of each threat model read another share of the bare meter."""
+    made, levels = [], {"fixed": 0.9, "adaptive": 0.7}
+    for threat, names in attackers.items():
+        columns = {"strongest_f1": 0.5, "strongest_f1_raw": levels[threat], "prior_f1": 0.2}
+        made += headline("many_days", "redd", "flat", columns, threat, attackers=names)
+    made += battery("many_days", "redd", "flat", {"throughput_kwh": 4.0})
+    (board,) = boards(results_of(made))
+    return made, board
+
+
+@pytest.mark.parametrize(("threats", "drawn"), [(("fixed", "adaptive"), 0.7), (("fixed",), 0.9)])
+def test_the_level_without_a_defence_is_that_of_the_attackers_that_are_drawn(threats, drawn):
+    _, board = board_of(**dict.fromkeys(threats, ("fhmm",)))
+    assert (board.threat, board.raw_f1) == (threats[-1], drawn)
+    lines = [shape.y0 for shape in board_chart(board).layout.shapes]
+    assert lines == [drawn, 0.2]
+
+
+def test_a_level_of_other_attackers_is_drawn_for_none():
+    made = headline("many_days", "redd", "flat", {"strongest_f1": 0.5, "strongest_f1_raw": 0.9})
+    made += headline("many_days", "redd", "flat", {"strongest_f1": 0.5}, "adaptive")
+    (board,) = boards(results_of(made))
+    assert board.raw_f1 is None
+    assert board_chart(board) is None
+
+
+def test_a_board_says_who_read():
+    made, board = board_of(fixed=("co", "fhmm", "bert4nilm"), adaptive=("fhmm",))
+    words = "Adaptive attackers: FHMM. Fixed attackers: CO, FHMM, BERT4NILM."
+    assert board_words(board) == words
+    assert words in report_page(results_of(made))
+    assert board_words(board_of(fixed=())[1]) == ""
 
 
 def test_events_are_those_that_the_best_attacker_finds_and_information_is_a_mean():

@@ -82,15 +82,13 @@ def board_chart(board: Board) -> go.Figure | None:
     """Draw every defence by the energy it moves and by what is still read behind it."""
     if board.raw_f1 is None or board.prior_f1 is None:
         return None
-    is_adaptive = any(one.adaptive_f1 for one in board.standings)
     points = []
     for one in board.standings:
-        read = one.adaptive_f1 if is_adaptive else one.fixed_f1
+        read = one.adaptive_f1 if board.threat == "adaptive" else one.fixed_f1
         if read and one.throughput_kwh:
             bounds = [float("nan") if end is None else end for end in (read.low, read.high)]
             points.append(Point(_short(one.label), one.throughput_kwh.value, read.value, *bounds))
-    threat = "adaptive" if is_adaptive else "fixed"
-    return defences_figure(points, board.prior_f1, board.raw_f1, threat) if points else None
+    return defences_figure(points, board.prior_f1, board.raw_f1, board.threat) if points else None
 
 
 CHARTS: dict[str, Callable[[Comparisons], go.Figure | None]] = {

@@ -14,7 +14,7 @@ from meterveil.bench.report.latex import latex
 from meterveil.bench.report.leaderboard import boards
 from meterveil.bench.report.page import all_comparisons, report_page
 from meterveil.bench.report.reading import Results
-from meterveil.bench.report.rows import board_rows, case_rows
+from meterveil.bench.report.rows import board_rows, board_words, case_rows
 from meterveil.bench.report.text import claim_rows, ours_text, paper_text, pivot_rows, reason_words
 from meterveil.data import outputs
 from meterveil.errors import InputError
@@ -83,7 +83,8 @@ def _tables(results: Results) -> dict[str, str]:
     for board in boards(results):
         stem = f"leaderboard_{board.table}_{board.dataset}"
         found[f"{stem}.csv"] = _csv(board_rows(board))
-        found[f"{stem}.tex"] = latex(board_rows(board), f"Leaderboard, {board.table}, {board.dataset}")
+        caption = f"Leaderboard, {board.table}, {board.dataset}. {board_words(board)}".strip()
+        found[f"{stem}.tex"] = latex(board_rows(board), caption)
     return found
 
 

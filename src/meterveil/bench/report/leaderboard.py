@@ -6,11 +6,14 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from meterveil.bench.cards import ThreatModel
 from meterveil.bench.report.lookup import Found, Recorded
 from meterveil.bench.report.reading import Results
 
 _STANDS_FOR = {"baseline_comparison": r"evaluation_(paper|one)_day", "many_days": r"evaluation_\d+_days"}
 """Table of the comparison -> tables of `meterveil evaluate` that serve until it is recorded."""
+
+_THREATS: tuple[ThreatModel, ...] = ("adaptive", "fixed")
 
 
 class Standing(NamedTuple):
@@ -36,8 +39,10 @@ class Board(NamedTuple):
     table: str
     dataset: str
     standings: tuple[Standing, ...]
-    raw_f1: float | None  # of the strongest attacker without a defence
+    threat: ThreatModel  # the hardest that any defence was measured under: what is drawn
+    raw_f1: float | None  # of the strongest attacker of this threat model, without a defence
     prior_f1: float | None  # of the attacker that never looks
+    attackers: dict[ThreatModel, tuple[str, ...]]  # who read, as far as the cards say so
 
 
 def boards(results: Results) -> list[Board]:
@@ -55,8 +60,10 @@ def _board(table: str, dataset: str, results: Results) -> Board:
     recorded = Recorded(results.of(table, dataset))
     standings = [_standing(recorded, label) for label in recorded.labels]
     measured = [one for one in standings if one.adaptive_f1 or one.fixed_f1]
-    levels = [_level(recorded, column) for column in ("strongest_f1_raw", "prior_f1")]
-    return Board(table, dataset, tuple(sorted(measured, key=_rank)), *levels)
+    threat: ThreatModel = "adaptive" if any(one.adaptive_f1 for one in measured) else "fixed"
+    raw_f1, prior_f1 = _level(recorded, "strongest_f1_raw", threat), _level(recorded, "prior_f1", *_THREATS)
+    attackers = {name: found for name in _THREATS if (found := recorded.attackers(name))}
+    return Board(table, dataset, tuple(sorted(measured, key=_rank)), threat, raw_f1, prior_f1, attackers)
 
 
 def _rank(one: Standing) -> tuple[bool, float, float]:
@@ -93,14 +100,10 @@ def _events(recorded: Recorded, label: str) -> float | None:
     return max((_mean(values) for values in by_attacker.values()), default=None)
 
 
-def _level(recorded: Recorded, column: str) -> float | None:
-    found = [
-        one.value
-        for label in recorded.labels
-        for threat in ("adaptive", "fixed")
-        if (one := recorded.find(label, column, threat))
-    ]
-    return found[0] if found else None
+def _level(recorded: Recorded, column: str, *threats: ThreatModel) -> float | None:
+    """Return what is the same beside every defence of these threat models."""
+    found = (recorded.find(label, column, threat) for label in recorded.labels for threat in threats)
+    return next((one.value for one in found if one), None)
 
 
 def _mean(values: Sequence[float]) -> float:

@@ -10,7 +10,7 @@ from meterveil.bench.report.columns import MARKS, RELATIVE, Verdict, tolerance_r
 from meterveil.bench.report.compare import Comparison, TableSpec, compare, compare_cases, datasets_of, tally
 from meterveil.bench.report.leaderboard import Board, boards
 from meterveil.bench.report.reading import Results
-from meterveil.bench.report.rows import board_rows, case_rows
+from meterveil.bench.report.rows import board_rows, board_words, case_rows
 from meterveil.bench.report.specs import DATASETS, SPECS
 from meterveil.bench.report.strength import strength_sections
 from meterveil.bench.report.text import (
@@ -93,7 +93,8 @@ def _boards(results: Results) -> Iterator[Section]:
     words = _BOARD
     for board in boards(results):
         heading = f"Leaderboard: {_named(board.dataset)}, {_days(board)}"
-        yield Section(heading, words, board_rows(board), board_chart(board))
+        said = " ".join(part for part in (words, board_words(board)) if part)
+        yield Section(heading, said, board_rows(board), board_chart(board))
         words = ""
 
 

@@ -34,15 +34,26 @@ def board_rows(board: Board) -> list[list[str]]:
             [
                 readable(one.label),
                 str(rank) if one.adaptive_f1 else "",
-                *(found_text(part, 2) for part in one[1:5]),
-                *(found_text(part, 1) for part in one[5:7]),
+                found_text(one.adaptive_f1, 2),
+                found_text(one.adaptive_leak, 2),
+                found_text(one.fixed_f1, 2),
+                found_text(one.fixed_leak, 2),
+                found_text(one.rmse_increase, 1),
+                found_text(one.f1_reduction, 1),
                 "" if one.event_f1 is None else f"{one.event_f1:.2f}",
                 "" if one.information_bits is None else f"{one.information_bits:.3f}",
-                *(found_text(part, 2) for part in one[7:9]),
+                found_text(one.throughput_kwh, 2),
+                found_text(one.soc_end, 2),
                 found_text(one.neutral_cost, 3),
             ]
         )
     return rows
+
+
+def board_words(board: Board) -> str:
+    """Say who read: boards with other attackers do not compare."""
+    known = {threat: ", ".join(map(label, names)) for threat, names in board.attackers.items()}
+    return " ".join(f"{threat.capitalize()} attackers: {names}." for threat, names in known.items())
 
 
 def case_rows(dataset: str, results: Results) -> list[list[str]]:
@@ -56,8 +67,7 @@ def case_rows(dataset: str, results: Results) -> list[list[str]]:
         row = [f"{label(key.attacker)}, {readable(key.target)}, {key.metric.upper()}"]
         for part in parts:
             places = 2 if part == "p_value" else digits
-            row.append(f"{paper[part]:.{places}f}")
-            row.append(f"{ours[part]:.{places}f}" if part in ours else "")
-        row[6] = marked_text(one)
+            mine = f"{ours[part]:.{places}f}" if part in ours else ""
+            row += [f"{paper[part]:.{places}f}", marked_text(one) if part == "delta" else mine]
         rows.append(row)
     return rows
