@@ -21,7 +21,7 @@ MAY_IMPORT = {
 }
 """Part of the package -> parts that it may import; beside those are everybody's."""
 
-EVERYBODYS = {"entry_points", "errors", "extras", "fingerprint", "__version__"}
+EVERYBODYS = {"endings", "entry_points", "errors", "extras", "fingerprint", "__version__"}
 HEAVY = {"torch", "gymnasium", "stable_baselines3", "pandas", "pyarrow", "plotly", "dash", "numpy"}
 
 

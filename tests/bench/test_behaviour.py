@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from meterveil.bench import behaviour, observations
 from meterveil.bench.behaviour import cards_of, delivery_of, hours_of
 from meterveil.bench.evaluation.defences import Contender, contender
 from meterveil.bench.observations import uniform
@@ -80,3 +81,17 @@ def test_cards_hold_the_sums_and_the_picture_a_line_in_each_panel(world):
     assert {card.column for card in cards} >= {"spent_hour", "net_kwh", "soc_end", "discharged"}
     figure = hours_figure({"chance": hours, "flat": hours}, "two days")
     assert [trace.name for trace in figure.data] == ["chance"] * 3 + ["flat"] * 3
+
+
+@pytest.mark.parametrize(
+    ("command", "words"), [(behaviour, ("flat", "--on", "redd")), (observations, ("redd",))]
+)
+def test_what_cannot_be_meant_is_refused_in_one_line(command, words, monkeypatch, capsys, tmp_path):
+    monkeypatch.setattr("sys.argv", ["measure", *words, "--data", str(tmp_path / "none")])
+    with pytest.raises(SystemExit) as end:
+        command.main()
+    assert end.value.code == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    [line] = printed.err.splitlines()
+    assert "none is no folder of data sets; pass --data or set METERVEIL_DATA" in line

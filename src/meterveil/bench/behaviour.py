@@ -28,6 +28,7 @@ from meterveil.data.protocols import Protocol, protocol
 from meterveil.data.run import Setup
 from meterveil.defenders.manager.play import play
 from meterveil.defenders.manager.policy import ManagerPolicy
+from meterveil.endings import ending_in_one_line
 from meterveil.errors import InputError
 from meterveil.plots.behaviour import Hours, hours_figure
 from meterveil.plots.look import save
@@ -125,6 +126,7 @@ def _hourly(minutes: FloatArray) -> FloatArray:
     return hours
 
 
+@ending_in_one_line()
 def main() -> None:
     """Measure the defences that are named, and write cards and a picture."""
     parser = argparse.ArgumentParser(description=__doc__)

@@ -36,6 +36,7 @@ from meterveil.defenders.manager.presets import Preset, preset
 from meterveil.defenders.manager.probe_training import train_probe
 from meterveil.defenders.manager.reward import ProbeReward
 from meterveil.defenders.manager.training import Lesson, Trained, train
+from meterveil.endings import ending_in_one_line
 from meterveil.errors import InputError
 from meterveil.plots.look import save
 from meterveil.plots.training import Habit, ProbeErrors, curve_figure, length_figure, probe_figure
@@ -228,6 +229,7 @@ def draw(found: dict[str, Found], folder: Path) -> None:
         save(figure, folder / name, width=1000)
 
 
+@ending_in_one_line()
 def main() -> None:
     """Observe the houses that are named, and write cards and pictures."""
     parser = argparse.ArgumentParser(description=__doc__)

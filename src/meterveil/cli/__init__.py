@@ -25,21 +25,15 @@ from meterveil.cli.signatures import app as signatures
 from meterveil.cli.simulate import simulate
 from meterveil.cli.submit import submit
 from meterveil.cli.train import train
-from meterveil.errors import InputError
+from meterveil.endings import ending_in_one_line
 
 
 class _Verbs(TyperGroup):
     """Turn what a user can mend into one red line, and an interrupt into a short one."""
 
     def invoke(self, ctx: Any) -> Any:
-        try:
+        with ending_in_one_line(spoken):
             return super().invoke(ctx)
-        except InputError as error:
-            _say(spoken(str(error)), typer.colors.RED)
-            raise typer.Exit(2) from error
-        except KeyboardInterrupt as error:
-            _say("stopped", typer.colors.YELLOW)
-            raise typer.Exit(130) from error
 
 
 app = typer.Typer(
@@ -61,10 +55,6 @@ app.command("report")(report)
 app.command("export")(export)
 app.command("reproduce")(reproduce)
 app.command("submit")(submit)
-
-
-def _say(message: str, colour: str) -> None:
-    typer.secho(" ".join(message.split()), fg=colour, err=True)
 
 
 def _version(wanted: bool) -> None:
