@@ -8,8 +8,10 @@ import pytest
 
 from command_line import run, said
 from meterveil import demo_trained
+from meterveil.cli.demo import _train as train_demo
 from meterveil.data.load import load
 from meterveil.demo import TARGETS, adapted, attack, attack_rows, attack_section
+from meterveil.errors import InputError
 from meterveil.extras import how_to_install
 from meterveil.simulate import demo_runs
 
@@ -55,13 +57,17 @@ def test_it_needs_no_extra():
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
+def train_less(monkeypatch):
+    monkeypatch.setattr(demo_trained, "BUDGET_DAYS", 4.0)
+    monkeypatch.setattr(demo_trained, "PROBE", "identity")
+
+
 @pytest.fixture(scope="module")
 def shown(tmp_path_factory):
     """Show the whole demo, with less of everything."""
     out = tmp_path_factory.mktemp("demo")
     with pytest.MonkeyPatch.context() as smaller:
-        smaller.setattr(demo_trained, "BUDGET_DAYS", 4.0)
-        smaller.setattr(demo_trained, "PROBE", "identity")
+        train_less(smaller)
         smaller.setattr(demo_trained, "ATTACKERS", {"fixed": ("co",), "adaptive": ("co",)})
         smaller.setattr(demo_trained, "SEEDS", 2)
         smaller.setattr(demo_trained, "COPIES", 1)
@@ -96,6 +102,33 @@ def test_the_demo_ends_with_a_report_of_before_and_after_and_a_day_behind_each_d
 def test_what_the_demo_trained_is_a_run_like_any_other(shown, tmp_path):
     words = ("simulate", "--defence", shown[0] / "trained", "--start", "2024-04-27", "--out", tmp_path)
     assert run(*words).exit_code == 0
+
+
+@pytest.fixture
+def stopped(shown, tmp_path, monkeypatch):
+    """Leave a demo as a kill does; return what goes on with the training."""
+    train_less(monkeypatch)
+    document = json.loads((shown[0] / "trained" / "run.json").read_text()) | {"status": "unfinished"}
+
+    def leave(**asked):
+        changed = document | {"asked": document["asked"] | asked}
+        (tmp_path / "run.json").write_text(json.dumps(changed))
+        (tmp_path / "checkpoint.safetensors").write_bytes(b"of another seed")
+        return tmp_path
+
+    return leave
+
+
+def test_a_demo_of_another_seed_replaces_its_own_unfinished_training(stopped):
+    folder = stopped(seed=7)
+    train_demo(1, folder)
+    document = json.loads((folder / "run.json").read_text())
+    assert (document["status"], document["asked"]["seed"]) == ("finished", 1)
+
+
+def test_a_demo_leaves_an_unfinished_training_that_is_not_its_own(stopped):
+    with pytest.raises(InputError, match="holds an unfinished training"):
+        train_demo(1, stopped(preset="paper"))
 
 
 def test_without_the_train_extra_the_demo_says_how_to_get_the_rest(monkeypatch, tmp_path):

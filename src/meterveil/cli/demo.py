@@ -80,7 +80,7 @@ def _whole(seed: int, out: Path, picture: Path | None) -> None:
 
 
 def _train(seed: int, folder: Path) -> Path:
-    """Train the manager anew, or go on with a demo that was stopped."""
+    """Train the manager anew, or go on with a demo that was stopped; one of another seed gives way."""
     from meterveil.cli.tables import show_line
     from meterveil.defenders.manager.run import FORMAT, read_document
     from meterveil.defenders.runs import UNFINISHED, format_of
@@ -88,8 +88,10 @@ def _train(seed: int, folder: Path) -> Path:
 
     asked = Asked(probe=PROBE, budget_days=BUDGET_DAYS, seed=seed)
     left = read_document(folder) if format_of(folder) == FORMAT else {}
-    if left.get("status") != UNFINISHED or left.get("asked") != asdict(asked):
-        make_room(folder)
+    before = left.get("asked", {})
+    if left.get("status") != UNFINISHED or before != asdict(asked):
+        is_demos = before == {**asdict(asked), "seed": before.get("seed")}
+        make_room(folder, even_unfinished=is_demos)
     figures = learn(asked, folder).document["figures"]
     show_line(
         f"trained: {figures['decisions']:,} decisions on {figures['minutes'] / 1440:,.0f} simulated days; "

@@ -145,12 +145,13 @@ def _resumed(out: Path) -> Asked:
     return Asked(**read_unfinished(out, FORMAT)["asked"])
 
 
-def make_room(out: Path) -> None:
+def make_room(out: Path, even_unfinished: bool = False) -> None:
     """Let a manager's training into a folder, if what is there may give way."""
     from meterveil.defenders import runs
     from meterveil.defenders.manager import probes, run
 
-    runs.make_room(out, run.FORMAT, (run.LIBRARY, probes.CARD))
+    gives_way = (runs.FINISHED, runs.UNFINISHED) if even_unfinished else (runs.FINISHED,)
+    runs.make_room(out, run.FORMAT, (run.LIBRARY, probes.CARD), gives_way=gives_way)
 
 
 def learn(asked: Asked, out: Path) -> LoadedRun:

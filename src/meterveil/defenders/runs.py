@@ -119,10 +119,13 @@ def read_weights(folder: Path, document: Mapping[str, Any]) -> Arrays:
     return arrays
 
 
-def make_room(folder: Path, kind: str, others: Sequence[str] = ()) -> None:
+def make_room(
+    folder: Path, kind: str, others: Sequence[str] = (), *, gives_way: Sequence[str] = (FINISHED,)
+) -> None:
     """Let a new training in: a finished one of its kind gives way, an unfinished one is somebody's work.
 
-    `others` are files beside document and checkpoint that a new training must not find.
+    `others` are files beside document and checkpoint that a new training must not find; `gives_way` are the
+    states in which the old one does.
     """
     outputs.folder(folder, (RUN, *(name for name in others if name.endswith(".json"))))
     if not (folder / RUN).exists():
@@ -132,7 +135,7 @@ def make_room(folder: Path, kind: str, others: Sequence[str] = ()) -> None:
             f"{folder} holds a training by another method ({format_of(folder)}); "
             "give --out another folder, or remove this one"
         )
-    if read_document(folder, kind)["status"] != FINISHED:
+    if read_document(folder, kind)["status"] not in gives_way:
         raise InputError(f"{folder} holds an unfinished training; add --resume, or give --out another folder")
     for name in (CHECKPOINT, *others, RUN):
         (folder / name).unlink(missing_ok=True)
