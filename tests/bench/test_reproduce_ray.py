@@ -9,7 +9,7 @@ import pytest
 from reproduce_steps import Note, begun, finished, plan_of
 from test_reproduce_runner import until
 
-from meterveil.bench.reproduce.engines import Ray
+from meterveil.bench.reproduce.engines import LostWorkerError, Ray
 from meterveil.bench.reproduce.runner import Listener, run
 from meterveil.errors import InputError
 
@@ -53,6 +53,23 @@ def test_an_address_where_nobody_listens_is_refused_at_once():
         address = f"127.0.0.1:{closed.getsockname()[1]}"
     with pytest.raises(InputError, match=f"no Ray cluster at {address}: .*; start one with ray start --head"):
         Ray(address).connect()
+
+
+def fault():
+    raise ValueError("a fault of the call")
+
+
+def test_a_fault_of_a_call_is_no_lost_worker(cluster):
+    with pytest.raises(ValueError, match="a fault of the call"):
+        list(Ray(cluster.address).run([fault], lambda: None))
+
+
+def test_fewer_processors_than_were_counted_are_a_lost_worker(cluster, monkeypatch):
+    engine = Ray(cluster.address)
+    engine.connect()
+    monkeypatch.setattr(Ray, "_processors", lambda self: 99)
+    with pytest.raises(LostWorkerError, match="with 99 processes"):
+        list(engine.run([os.getpid], lambda: None))
 
 
 def test_a_lost_node_costs_what_was_under_way(cluster, tmp_path):

@@ -26,6 +26,9 @@ _KNOCK_SECONDS = 5.0
 _ANSWER_SECONDS = 60.0
 """Within this a node answers, or Ray has found out that it is lost."""
 
+_TOO_FEW = "Tried to start a pool with"
+"""What Ray says, in a plain ValueError, where fewer processors are left than a moment ago."""
+
 Call = Callable[[], Any]
 
 
@@ -84,7 +87,9 @@ class Ray:
         try:
             with parallel_config(backend="ray", ray_remote_args=arguments), _Ticking(while_waiting):
                 outcomes = Parallel(processors, batch_size=1)(delayed(call)() for call in calls)
-        except (ray.exceptions.RayError, ValueError) as error:  # fewer processors than a moment ago
+        except (ray.exceptions.RayError, ValueError) as error:
+            if not isinstance(error, ray.exceptions.RayError) and _TOO_FEW not in str(error):
+                raise
             raise LostWorkerError(str(error).splitlines()[0]) from error
         yield from outcomes
 
