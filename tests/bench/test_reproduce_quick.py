@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from meterveil.bench.report.lookup import Recorded
+from meterveil.bench.report.reading import read_results
 from meterveil.bench.reproduce.engines import Local
 from meterveil.bench.reproduce.place import Place
 from meterveil.bench.reproduce.plan import plan
@@ -43,9 +45,17 @@ def measured(folder):
     }
 
 
-def test_three_quick_cells_come_out_as_they_did(tmp_path, monkeypatch):
-    monkeypatch.setenv("METERVEIL_CACHE", str(tmp_path / "cache"))
-    found, figures = measured(tmp_path)
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """Measure once; return the folder beside plan and figures."""
+    folder = tmp_path_factory.mktemp("quick")
+    with pytest.MonkeyPatch.context() as own:
+        own.setenv("METERVEIL_CACHE", str(folder / "cache"))
+        return folder, *measured(folder)
+
+
+def test_three_quick_cells_come_out_as_they_did(whole):
+    _, found, figures = whole
     assert left(found.tasks, found.cells, found.place) == []
     known = json.loads(KNOWN.read_text())
     assert figures.keys() == known.keys()
@@ -53,6 +63,18 @@ def test_three_quick_cells_come_out_as_they_did(tmp_path, monkeypatch):
         assert numbers(figures[name]) == pytest.approx(numbers(columns), rel=1e-5, abs=1e-6, nan_ok=True), (
             name
         )
+
+
+def test_a_report_accepts_what_was_measured(whole):
+    folder = whole[0]
+    read = read_results(folder / "results")
+    written = [card for path in (folder / "results").rglob("*.json") for card in json.loads(path.read_text())]
+    assert len(read.cards) == len(written)
+    assert set(read.tables) == {("baseline_comparison", "synthetic"), ("probe_ablation", "synthetic")}
+    found = Recorded(read.of("baseline_comparison", "synthetic"))
+    assert set(found.labels) == {"rule_based", "flat"}
+    assert found.attackers("adaptive") == ("co", "fhmm")
+    assert found.find("rule_based", "rmse_increase_percent") is not None
 
 
 def numbers(columns):
