@@ -59,7 +59,14 @@ def test_what_a_summary_says_about_a_battery_reads_back_as_the_same_battery(tmp_
         ({"budget_kwh": "any"}, "budget_kwh came as 'any'; it must be a number, or null for no limit$"),
         ({"capacity_kwh": 0}, "battery capacity_kwh is 0"),
         ({"charge_w": 0, "discharge_w": 0}, "can do nothing: its power is 0 W"),
-        ({"budget_kwh": 0}, "can do nothing: its budget_kwh is 0"),
+        (
+            {"budget_kwh": 0},
+            "can do nothing: its budget_kwh is 0 a day; give more, or no limit .null in a file",
+        ),
+        (
+            {"soc_min": 0.5, "soc_max": 0.50001},
+            "next to nothing: between soc_min 0.5 and soc_max 0.50001 lie",
+        ),
         ({"soc_min": 0.9, "soc_max": 0.1}, "soc_min 0.9 is not below soc_max 0.1"),
         ([1], "holds no JSON object"),
         ("{", "is not JSON"),

@@ -28,6 +28,8 @@ TARIFF_FORMS = "paper, flat:PRICE (as flat:0.25), a .json file of bands or a .cs
 _UNLIMITED = ("budget_kwh", "export_limit_w", "import_limit_w")
 """Fields for which null means: no limit."""
 
+_LEAST_KWH = 1e-4
+"""A battery that holds less is full after a minute of 6 W, and no appliance hides behind that."""
 
 _BATTERY_KEYS: dict[str, Any] = {
     field.name: (float | None if field.name in _UNLIMITED else float, field.default)
@@ -122,7 +124,16 @@ def _check_useful(battery: Battery) -> None:
     if battery.charge_w == 0 and battery.discharge_w == 0:
         raise InputError("this battery can do nothing: its power is 0 W; give more than 0")
     if battery.budget_kwh == 0:
-        raise InputError("this battery can do nothing: its budget_kwh is 0 a day; give more, or inf")
+        raise InputError(
+            "this battery can do nothing: its budget_kwh is 0 a day; give more, or no limit (null in a file, "
+            "inf as an option)"
+        )
+    usable_kwh = float(battery.capacity_kwh * (battery.soc_max - battery.soc_min))
+    if usable_kwh < _LEAST_KWH:
+        raise InputError(
+            f"this battery can do next to nothing: between soc_min {battery.soc_min} and soc_max "
+            f"{battery.soc_max} lie {usable_kwh:.1g} kWh; leave room for {_LEAST_KWH} kWh or more"
+        )
 
 
 def _price(text: str) -> float:
