@@ -63,6 +63,29 @@ def test_a_trained_manager_is_simulated_without_torch_and_with_its_own_signature
     assert "trained with other signatures" in refused(*words, "--library", other)
 
 
+def test_a_bundle_is_simulated_as_the_run_that_it_was_exported_from(trained, tmp_path):
+    bundle = tmp_path / "bundle"
+    assert run("export", trained[0], "--out", bundle).exit_code == 0
+    totals = []
+    for defence in (trained[0], bundle):
+        place = ("--start", "2024-04-20", "--out", tmp_path / "out")
+        assert run("simulate", "--defence", defence, *place).exit_code == 0
+        totals.append(json.loads((tmp_path / "out" / "summary.json").read_text())["total"])
+    assert totals[0] == totals[1]
+    words = refused("evaluate", bundle, "--out", tmp_path / "out")
+    assert "is a bundle, which only meterveil simulate plays; give the run" in words
+
+
+def test_days_that_a_defence_was_trained_on_are_named(trained, tmp_path):
+    seen, several, unseen = (
+        said(run("simulate", "--defence", trained[0], "--out", tmp_path, "--start", *days))
+        for days in (["2024-04-15"], ["2024-04-16", "--days", 3], ["2024-04-20"])
+    )
+    assert "note: this defence was trained on 2024-04-15; its last training day is 2024-04-16" in seen
+    assert "trained on 1 of these 3 days" in several
+    assert "trained on" not in unseen
+
+
 def test_a_finished_training_is_not_resumed_but_may_be_replaced(trained):
     again = run("train", "--resume", "--out", trained[0])
     assert again.exit_code == 2

@@ -24,7 +24,7 @@ from meterveil.data.run import WELL_KNOWN, Run, Setup
 from meterveil.data.scenario import span
 from meterveil.data.synthetic.house import FIRST_DAY
 from meterveil.defenders import defender, known_defences
-from meterveil.defenders.trained import Trained, load_trained
+from meterveil.defenders.trained import Trained, is_bundle, load_trained, trained_from_bundle
 from meterveil.errors import InputError
 
 SOC_START = 0.5
@@ -79,14 +79,15 @@ def demo_runs(seed: int = 0) -> list[Run]:
 
 
 def defence_for(text: str) -> tuple[Policy, Trained | None]:
-    """Find a defence by its name, or the training that a folder holds."""
-    if text not in known_defences() and Path(text).is_dir():
-        trained = load_trained(Path(text))
+    """Find a defence by its name, or the training or bundle that a folder holds."""
+    folder = Path(text)
+    if text not in known_defences() and folder.is_dir():
+        trained = trained_from_bundle(folder) if is_bundle(folder) else load_trained(folder)
         return trained.policy, trained
     try:
         return defender(text), None
     except InputError as error:
-        raise InputError(f"{error}, and the folders that meterveil train writes") from error
+        raise InputError(f"{error}, and the folders that meterveil train and export write") from error
 
 
 def household_for(

@@ -54,7 +54,7 @@ def simulate(
         typer.Option(
             help="none, random (default), flat, random_equal, rule_based, flat_decoys, best_effort, nill, "
             "stepping_ls1, stepping_ls2, stepping_lc or stepping_rc (docs/defences.md); or a folder that "
-            "meterveil train wrote, with its signatures, battery and tariff where none are given."
+            "meterveil train or export wrote, with its signatures, battery and tariff where none are given."
         ),
     ] = None,
     start: Annotated[str | None, typer.Option(help="First day; default: the first well known one.")] = None,
@@ -113,6 +113,7 @@ def simulate(
     unsaid = [f"--defence {acting}"] * (defence is None) + [f"--start {first}"] * (begin is None)
     show_notes([f"chosen, since it was not said: {', '.join(unsaid)}"] if unsaid else [])
     run = _run(household, acting, policy, first, days, setup)
+    show_notes(_seen(trained, run) if trained else [])
     _show_doubts(run)
     _show_days(run)
     show_file("picture", write_run(run, out))
@@ -142,6 +143,16 @@ def _run(household: Household, defence: str, policy: Policy, start: date, days: 
     with Progress(console=console, transient=True, disable=days < _PROGRESS_FROM_DAYS) as progress:
         task = progress.add_task("days", total=days)
         return run_simulation(household, defence, start, days, setup, lambda: progress.advance(task), policy)
+
+
+def _seen(trained: Trained, run: Run) -> list[str]:
+    """Say so where a training is shown days that it learned from: it may do worse on others."""
+    seen = trained.seen(run.household, run.days())
+    if not seen:
+        return []
+    days = f"{len(seen)} of these {len(run.days())} days" if len(run.days()) > 1 else f"{seen[0]}"
+    last = max(trained.document["days"])
+    return [f"this defence was trained on {days}; its last training day is {last}, so choose a later --start"]
 
 
 def _show_doubts(run: Run) -> None:

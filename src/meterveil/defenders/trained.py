@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import date
 from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,7 +14,7 @@ from meterveil.core.rollout import Policy
 from meterveil.core.tariff import PAPER_TARIFF, Tariff
 from meterveil.data.run import Setup
 from meterveil.data.signatures_file import library as read_library
-from meterveil.defenders.bundle import battery_from, tariff_from
+from meterveil.defenders.bundle import MANIFEST, battery_from, load_bundle, tariff_from
 from meterveil.errors import InputError
 from meterveil.extras import how_to_install
 
@@ -42,6 +43,12 @@ class Trained(NamedTuple):
         """The battery that it was trained with."""
         return battery_from(self.document["battery"])
 
+    def seen(self, household: str, days: Sequence[date]) -> list[date]:
+        """List those of a household's days that it was trained on."""
+        if self.document["household"] != household:
+            return []
+        return [day for day in days if str(day) in self.document["days"]]
+
 
 def load_trained(folder: Path) -> Trained:
     """Read a run folder of any kind, without torch."""
@@ -50,6 +57,11 @@ def load_trained(folder: Path) -> Trained:
     except ImportError as error:
         raise InputError(f"a run needs safetensors; get it with {how_to_install('train')}") from error
     if runs.format_of(folder) not in LOADERS:
+        if is_bundle(folder):
+            raise InputError(
+                f"{folder} is a bundle, which only meterveil simulate plays; give the run that it was "
+                "exported from"
+            )
         raise InputError(
             f"{folder} holds no training ({runs.RUN} of {' or '.join(LOADERS)}); "
             "write one with meterveil train"
@@ -57,6 +69,17 @@ def load_trained(folder: Path) -> Trained:
     module, function = LOADERS[runs.format_of(folder)].split(":")
     run = getattr(import_module(module), function)(folder)
     return Trained(run.policy, getattr(run, "library", None), run.document)
+
+
+def is_bundle(folder: Path) -> bool:
+    """Tell whether a folder holds what `meterveil export` wrote."""
+    return (folder / MANIFEST).exists()
+
+
+def trained_from_bundle(folder: Path) -> Trained:
+    """Read a bundle as the training that it was exported from: its card is what the run said of itself."""
+    bundle = load_bundle(folder)
+    return Trained(bundle.policy, bundle.library, dict(bundle.card))
 
 
 def setup_of(
