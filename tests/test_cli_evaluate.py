@@ -34,7 +34,7 @@ def test_defences_are_compared_in_one_table_and_on_one_page(compared):
     assert "synthetic house 1" in result.output
     assert "more than with none" in result.output
     page = (folder / "out" / "evaluate.html").read_text()
-    assert "A day behind random equal:3" in page
+    assert "A day behind random_equal:3" in page
     assert (folder / "out" / "evaluate.html").resolve().as_uri() in result.output.replace("\n", "")
 
 

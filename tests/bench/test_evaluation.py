@@ -25,6 +25,7 @@ from meterveil.core.tariff import PAPER_TARIFF
 from meterveil.data.load import load
 from meterveil.data.protocols import REDD_HOUSE2
 from meterveil.errors import InputError
+from meterveil.plots.evaluation import Point, defences_figure
 
 SEEDS = 3
 
@@ -214,7 +215,36 @@ def test_the_page_has_a_row_for_each_defence_and_each_case(measured, tmp_path):
     assert rows[1][1:5] == ["0.0", "0.0", "0/4", "0/3"]
     assert len(case_rows(measured["flat"], "fixed")) == 1 + len(measured["flat"].spec.targets)
     page = write_evaluation(list(measured.values()), tmp_path).read_text()
-    assert "What is read behind random equal" in page
+    assert "What is read behind random_equal" in page
+    assert "<title>meterveil, synthetic house 1, 2 days from" in page
+    assert page.index("attackers tried to tell from the meter alone") < page.index("ratios of means")
+
+
+def test_the_page_speaks_of_brackets_and_of_co_only_where_there_are_any(measured, tmp_path):
+    results = [measured["none"], measured["flat"]]
+    page = write_evaluation(results, tmp_path / "few", results[0]).read_text()
+    assert "Brackets are" not in page
+    assert "CO takes the states" not in page
+    spec = measured["none"].spec
+    week = dataclasses.replace(spec.trial.test, days=tuple(spec.trial.test.days[:1]) * 7)
+    both = dataclasses.replace(
+        spec,
+        trial=dataclasses.replace(spec.trial, test=week),
+        attackers={"fixed": ("co",), "adaptive": ("co",)},
+    )
+    longer = [dataclasses.replace(result, spec=both) for result in results]
+    page = write_evaluation(longer, tmp_path / "many", longer[0]).read_text()
+    assert page.count("Brackets are 95 % intervals over days.") == 2
+    assert "CO takes the states" in page
+
+
+def test_names_of_points_near_an_edge_point_away_from_it_and_apart():
+    points = [Point("none", 0.0, 0.58), Point("trained", 8.0, 0.30), Point("flat", 8.0, 0.31)]
+    (trace,) = defences_figure(points, 0.1, 0.58, "adaptive").data
+    none, trained, flat = trace.textposition
+    assert none.endswith("right")
+    assert (trained, flat) == ("bottom left", "top left")
+    assert list(trace.text) == [point.name for point in points]
 
 
 def test_two_defences_are_compared_on_the_same_days(measured):

@@ -23,13 +23,18 @@ _KINDS = {
     "fixed": ("behind it, fixed", look.METER),
     "adaptive": ("behind it, adaptive", look.DECOY),
 }
+_LEVELS = {"raw": ("without a defence", "dash"), "prior": ("prior (never looks)", "dashdot")}
+"""Level that a meter can tell between -> its name and the dashes of its line."""
+
 _SIDES = {
-    "top right": np.array([0.045, 0.04]),
-    "bottom right": np.array([0.045, -0.04]),
-    "top left": np.array([-0.045, 0.04]),
-    "bottom left": np.array([-0.045, -0.04]),
+    "top right": np.array([0.1, 0.04]),
+    "bottom right": np.array([0.1, -0.04]),
+    "top left": np.array([-0.1, 0.04]),
+    "bottom left": np.array([-0.1, -0.04]),
 }
-"""Side of a point -> where the middle of its name lies, as a share of the picture."""
+"""Side of a point -> where the middle of its name lies, as a share of the picture; of a phone's, too."""
+_TEXT_SHARE = 0.35
+"""Share of a phone's picture that a long name takes: nearer to an edge, it points away from it."""
 
 
 class Point(NamedTuple):
@@ -51,20 +56,20 @@ def reading_figure(
     seeds; `prior` is metric -> what the attacker scores that never looks.
     """
     shown = [metric for metric in METRICS if scores.get(metric)]
-    panels = make_subplots(1, len(shown), subplot_titles=[f"<b>{METRICS[metric]}</b>" for metric in shown])
-    for column, metric in enumerate(shown, start=1):
+    heads = [f"<b>{METRICS[metric]}</b>" for metric in shown]
+    panels = make_subplots(len(shown), 1, shared_xaxes=True, subplot_titles=heads, vertical_spacing=0.09)
+    for row, metric in enumerate(shown, start=1):
         for kind, (words, fill) in _KINDS.items():
             bars = scores[metric].get(kind, {})
             if bars:
-                panels.add_trace(_bars(bars, words, fill, column == 1), 1, column)
+                panels.add_trace(_bars(bars, words, fill, row == 1), row, 1)
         if metric in prior:
-            panels.add_hline(prior[metric], row=1, col=column, **_prior_line(column == 1))
-    panels.update_annotations(font_size=13)
+            panels.add_hline(prior[metric], row=row, col=1, **_level_line("prior"), showlegend=row == 1)
+    look.head_panels(panels)
     panels.update_yaxes(rangemode="tozero")
-    panels.update_xaxes(tickangle=-40)
-    figure = look.figure_of(panels, title, 440)
+    figure = look.figure_of(panels, title, 150 * len(shown) + 170)
     return figure.update_layout(
-        barmode="group", bargap=0.25, legend_y=-0.3, legend_yanchor="top", margin_b=130, hovermode="closest"
+        barmode="group", bargap=0.25, legend_y=-0.09, legend_yanchor="top", margin_b=120, hovermode="closest"
     )
 
 
@@ -82,19 +87,17 @@ def defences_figure(
             x=[point.throughput_kwh for point in points],
             y=[point.f1 for point in points],
             error_y=_bounds(points),
-            text=[look.readable(point.name) for point in points],
+            text=[point.name for point in points],
             mode="markers+text",
-            textposition=_sides(points, top, widest_kwh),
+            textposition=_sides(points, (raw, prior), top, widest_kwh),
             marker={"size": 11, "color": look.METER},
             hovertemplate="%{text}: %{x:.1f} kWh a day, F1 %{y:.2f}<extra></extra>",
             cliponaxis=False,
             showlegend=False,
         )
     )
-    levels = {"without a defence": (raw, "top right"), "prior: never looks": (prior, "bottom right")}
-    for words, (level, side) in levels.items():
-        line = {"color": look.INK, "width": 1.2, "dash": "dash"}
-        figure.add_hline(level, line=line, annotation_text=words, annotation_position=side)
+    for kind, level in {"raw": raw, "prior": prior}.items():
+        figure.add_hline(level, **_level_line(kind), showlegend=True)
     figure.update_xaxes(title_text="energy moved in a day, in and out", ticksuffix=" kWh")
     figure.update_xaxes(range=[-0.09 * widest_kwh, widest_kwh])
     figure.update_yaxes(title_text=f"F1 of the strongest {threat} attacker", range=[0, top])
@@ -120,13 +123,10 @@ def _spreads(scores: Mapping[str, Score]) -> dict[str, Any] | None:
     return {"array": [score.spread for score in scores.values()], "thickness": 1, "width": 3}
 
 
-def _prior_line(is_first: bool) -> dict[str, Any]:
-    return {
-        "name": "prior (never looks)",
-        "legendgroup": "prior",
-        "showlegend": is_first,
-        "line": {"color": look.INK, "width": 1.4, "dash": "dashdot"},
-    }
+def _level_line(kind: str) -> dict[str, Any]:
+    """Name a level in the legend: words on the line would run into the names of points."""
+    words, dash = _LEVELS[kind]
+    return {"name": words, "legendgroup": kind, "line": {"color": look.INK, "width": 1.4, "dash": dash}}
 
 
 def _bounds(points: Sequence[Point]) -> dict[str, Any] | None:
@@ -137,24 +137,34 @@ def _bounds(points: Sequence[Point]) -> dict[str, Any] | None:
     return {"array": above, "arrayminus": below, "symmetric": False, "thickness": 1, "width": 4}
 
 
-def _sides(points: Sequence[Point], top: float, widest_kwh: float) -> list[str]:
-    """Put each name on the side of its point that is farthest from other points and names."""
-    scale = np.array([widest_kwh, top])
-    marks = [np.array([point.throughput_kwh, point.f1]) / scale for point in points]
-    chosen: list[str] = []
-    taken = list(marks)
-    for number, mark in enumerate(marks):
-        others = [*taken[:number], *taken[number + 1 :]]
-        room = {
-            side: min((_gap(mark + offset, other) for other in others), default=0.0)
-            for side, offset in _SIDES.items()
-        }
-        chosen.append(max(room, key=room.__getitem__))
-        taken.append(mark + _SIDES[chosen[-1]])
-    return chosen
+def _sides(points: Sequence[Point], levels_f1: Sequence[float], top: float, widest_kwh: float) -> list[str]:
+    """Put each name on the side of its point that is farthest from other points, names and lines.
+
+    Each is placed in turn, thrice over: a name may have to make way for one that came after it.
+    """
+    marks = [np.array([point.throughput_kwh / widest_kwh, point.f1 / top]) for point in points]
+    lines = [level / top for level in levels_f1]
+    chosen: dict[int, str] = {}
+    for number, mark in [*enumerate(marks)] * 3:
+        names = [marks[other] + _SIDES[side] for other, side in chosen.items() if other != number]
+        others = [*marks[:number], *marks[number + 1 :], *names]
+        room = {side: _room(mark + _SIDES[side], others, lines) for side in _sides_inside(mark)}
+        chosen[number] = max(room, key=room.__getitem__)
+    return [chosen[number] for number in range(len(points))]
+
+
+def _sides_inside(mark: FloatArray) -> list[str]:
+    """List the sides on which a name does not run over the edge of a narrow picture."""
+    is_free = _TEXT_SHARE < mark[0] < 1 - _TEXT_SHARE
+    return [side for side in _SIDES if is_free or side.endswith("right") == (mark[0] < 0.5)]
+
+
+def _room(place: FloatArray, others: Sequence[FloatArray], lines: Sequence[float]) -> float:
+    """Measure how far the middle of a name is from the nearest thing that it could run into."""
+    return min(*(_gap(place, other) for other in others), *(abs(float(place[1]) - line) for line in lines))
 
 
 def _gap(first: FloatArray, second: FloatArray) -> float:
     """Measure how far two places are apart; text is wide, so what lies beside it is nearer."""
     across, up = np.abs(first - second)
-    return float(np.hypot(across / 2, up))
+    return float(np.hypot(across / 4, up))

@@ -15,6 +15,7 @@ from meterveil.bench.evaluation.measure import Result
 from meterveil.bench.evaluation.reported import papers_headline
 from meterveil.bench.evaluation.scores import (
     BEST_F1,
+    LEAST_DAYS,
     Case,
     Estimate,
     estimate,
@@ -26,40 +27,65 @@ from meterveil.bench.evaluation.scores import (
 from meterveil.data import outputs
 from meterveil.plots.attack import Score, label
 from meterveil.plots.evaluation import METRICS, Point, defences_figure, reading_figure
+from meterveil.plots.long_page import long_page
 from meterveil.plots.look import readable
-from meterveil.plots.page import Section, page
+from meterveil.plots.page import Section
 from meterveil.plots.simulation import day_figure
 
 FILES = ("evaluate.html",)
 
 _DATASETS: Mapping[str, str] = {"redd": "REDD", "ukdale": "UK-DALE"}
 
+_INTRO = (
+    "On the same days a home battery acted in each of these ways, and attackers tried to tell from the meter "
+    "alone when which appliance ran. The first table and its picture say how much the best of them still "
+    "reads behind each defence, and how much energy that takes; below stand all attackers before and behind "
+    "each defence, and a day of each, minute by minute."
+)
 _WORDS = (
     "RMSE Inc. and F1 Red. are ratios of means over all attackers and appliances, as the paper counts them; "
     "significant are cases that a t-test over seeds calls harmed. F1 is what the strongest attacker reads, "
     "by power or by its on/off head; its leak is the share left of what the meter told beyond habits: "
     "at 0 nothing, below 0 the attacker would do better not to look. Neutral cost includes what it takes to "
-    "begin the next day with the same charge. Brackets are 95 % intervals over days."
+    "begin the next day with the same charge."
 )
-_GAPS = (
-    "How much more each figure is than with {}. Brackets are 95 % intervals over days, p is that of a t-test "
-    "over seeds."
+_CO = (
+    "CO takes the states of appliances from the labels of the sub-meters; the meter only tells it how wide a "
+    "floor to take away first. Where that stays the same, it reads alike fixed and adaptive."
 )
+_BRACKETS = "Brackets are 95 % intervals over days."
+_GAPS = "How much more each figure is than with {}; p is that of a t-test over seeds."
+_STYLE = """
+.wide { background: linear-gradient(to left, Canvas 50%, transparent) right / 36px 100% no-repeat local,
+  linear-gradient(to left, #9aa0a6, transparent) right / 12px 100% no-repeat scroll; }
+@media (prefers-color-scheme: dark) { body { color-scheme: dark; } }
+"""
+"""Shade the edge behind which a table goes on: not every browser shows its scroll bar."""
 _CASES = "Masked is the mean over seeds ± its deviation; a star marks a significant harm to the attacker."
 
 
-def write_evaluation(results: Sequence[Result], folder: Path, against: Result | None = None) -> Path:
-    """Write the page, with gaps to one of the defences where it is named; return it."""
+def write_evaluation(
+    results: Sequence[Result], folder: Path, against: Result | None = None, conclusion: str = ""
+) -> Path:
+    """Write the page, with gaps to one of the defences where it is named; return it.
+
+    `conclusion` is what the reader should take away, in a sentence or two.
+    """
     outputs.folder(folder, FILES)
-    heading = title_of(results[0])
-    sections = [Section("Defences", _WORDS, defence_rows(results), defences_chart(results))]
+    heading = f"meterveil, {title_of(results[0])}: what is still read behind each defence"
+    brackets = [_BRACKETS] * (len(results[0].spec.trial.test.days) >= LEAST_DAYS)
+    words = " ".join([_WORDS, *_adapts_little(results[0]), *brackets])
+    sections = [Section("In short", conclusion)] * bool(conclusion)
+    sections.append(Section("Defences", words, defence_rows(results), defences_chart(results)))
     if against and len(results) > 1:
-        name = readable(against.contender.name)
-        sections.append(Section(f"Against {name}", _GAPS.format(name), gap_rows(results, against)))
+        name = against.contender.name
+        gaps = " ".join([_GAPS.format(name), *brackets])
+        sections.append(Section(f"Against {name}", gaps, gap_rows(results, against)))
     for result in results:
         if result.played.physical.throughput_kwh.any():  # there is nothing to see where nothing was done
             sections += _sections(result)
-    return outputs.write_text(folder / FILES[0], page(heading, sections))
+    text = long_page(heading, sections, _INTRO, {}).replace("</style>", f"{_STYLE}</style>", 1)
+    return outputs.write_text(folder / FILES[0], text)
 
 
 def title_of(result: Result) -> str:
@@ -112,7 +138,7 @@ def reading_chart(result: Result) -> go.Figure:
     }
     targets = result.spec.trial.targets
     prior = {metric: mean(np.array([mean(result.prior[t, metric]) for t in targets])) for metric in METRICS}
-    title = f"{title_of(result)}: read before and behind {readable(result.contender.name)}"
+    title = f"{title_of(result)}: read before and behind {result.contender.name}"
     return reading_figure(scores, prior, title)
 
 
@@ -147,8 +173,13 @@ def _cells(result: Result) -> dict[str, str]:
     return cells
 
 
+def _adapts_little(result: Result) -> list[str]:
+    attackers = result.spec.attackers
+    return [_CO] * (len(attackers) > 1 and all("co" in names for names in attackers.values()))
+
+
 def _sections(result: Result) -> list[Section]:
-    name = readable(result.contender.name)
+    name = result.contender.name
     return [
         Section(f"What is read behind {name}", "", (), reading_chart(result)),
         *(
