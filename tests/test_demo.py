@@ -94,6 +94,10 @@ def test_the_demo_ends_with_a_report_of_before_and_after_and_a_day_behind_each_d
     assert result.output.strip().splitlines()[-1] == f"report: {(out / 'evaluate.html').as_uri()}"
     page = (out / "evaluate.html").read_text()
     assert "What is read behind trained" in page
+    (short,) = (line for line in result.output.splitlines() if line.startswith("in short: "))
+    assert "hides most from adaptive attackers" in short
+    assert "which is chance that moves as much energy" in short
+    assert f"<p>{short.removeprefix('in short: ')}</p>" in page
     assert "A day behind trained" in page
     assert "trained: adaptive attackers, case by case" in page
     assert "decoy" in (out / "day.html").read_text()[-2_000_000:]

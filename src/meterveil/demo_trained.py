@@ -68,3 +68,34 @@ def demo_rows(measured: Sequence[Result]) -> list[list[str]]:
 def habits_f1(measured: Sequence[Result]) -> float:
     """Say what an attacker reads that knows the habits and never looks at the meter."""
     return strongest(measured[0].cases["fixed"], measured[0].prior, BEST_F1).prior
+
+
+def conclusion(measured: Sequence[Result]) -> str:
+    """Say what the table comes to: who hides most from adaptive attackers, and how the trained one compares.
+
+    What is trained comes last; it is compared with the best of the others, and with chance that moves as
+    much as it does.
+    """
+    reads = [(one.contender.name, strongest(one.cases["adaptive"], one.prior, BEST_F1)) for one in measured]
+    left = {name: round(read.masked.value, 2) for name, read in reads}
+    trained, others = measured[-1].contender.name, [name for name, _ in reads[:-1]]
+    rival, most = min(others, key=left.__getitem__), min(left, key=left.__getitem__)
+    chance = next(name for name in others if name.startswith(EQUAL))
+    compared = {
+        rival: f"{rival}, the best of the others",
+        chance: f"{chance}, which is chance that moves as much energy",
+    }
+    gaps = [f"{_than(left[trained] - left[name])} {words}" for name, words in compared.items()]
+    habits = round(habits_f1(measured), 2)
+    blind = [name for name, f1 in left.items() if f1 <= habits]
+    useless = f" Looking at the meter gains them nothing behind {', '.join(blind)}." if blind else ""
+    return (
+        f"{most} hides most from adaptive attackers: behind it they read F1 {left[most]:.2f}, where habits "
+        f"alone give {habits:.2f}. Behind {trained} they read {left[trained]:.2f}: {'; '.join(gaps)}."
+        f"{useless}"
+    )
+
+
+def _than(gap: float) -> str:
+    size = f"{abs(gap):.2f}"
+    return "as much as behind" if size == "0.00" else f"{size} {'more' if gap > 0 else 'less'} than behind"

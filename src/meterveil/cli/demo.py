@@ -58,7 +58,7 @@ def _whole(seed: int, out: Path, picture: Path | None) -> None:
     from meterveil.cli.tables import show_file, show_line, show_table
     from meterveil.data import outputs
     from meterveil.data.load import load
-    from meterveil.demo_trained import demo_contenders, demo_rows, habits_f1, measure
+    from meterveil.demo_trained import conclusion, demo_contenders, demo_rows, habits_f1, measure
     from meterveil.reports import write_household
 
     outputs.folder(out, FILES)
@@ -76,7 +76,8 @@ def _whole(seed: int, out: Path, picture: Path | None) -> None:
     )
     if picture:
         _save(measured[-1].played.example, picture)
-    show_file("report", write_evaluation(measured, out))
+    show_line(f"in short: {conclusion(measured)}", "bold")
+    show_file("report", write_evaluation(measured, out, conclusion=conclusion(measured)))
 
 
 def _train(seed: int, folder: Path) -> Path:
