@@ -74,7 +74,7 @@ def start(folder, *rows):
     words = ["-m", "meterveil", "reproduce", *CELLS, *asked, "--results", str(folder / "results")]
     cache = {"METERVEIL_CACHE": str(folder / "cache"), "OMP_NUM_THREADS": "1"}
     return subprocess.Popen(
-        [sys.executable, *words],
+        ["env", "--default-signal=INT", sys.executable, *words],  # a shell's background jobs do not hear it
         env={**os.environ, **cache},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,

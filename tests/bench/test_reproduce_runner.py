@@ -125,11 +125,15 @@ run(plan_of(folder, first=Note(), second=Note(), long=(never, "first"), longer=(
 """
 
 
+HEARING = ("env", "--default-signal=INT")
+"""A shell's background jobs do not hear Ctrl-C; these commands must."""
+
+
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
 def test_a_killed_parent_takes_its_workers_along_and_the_next_run_goes_on(tmp_path, how):
     folder = tmp_path / "results"
     parent = subprocess.Popen(
-        [sys.executable, "-c", PARENT.format(folder=str(folder))],
+        [*HEARING, sys.executable, "-c", PARENT.format(folder=str(folder))],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
         stderr=subprocess.DEVNULL,
         start_new_session=True,
