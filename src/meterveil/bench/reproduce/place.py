@@ -65,6 +65,10 @@ class Place:
         """File that says which fit of the attackers' cache an adaptive attacker is."""
         return self.cache / "adapted" / f"{key}.json"
 
+    def spent(self, key: str) -> Path:
+        """File that says what a task took."""
+        return self.cache / "spent" / f"{key}.json"
+
     @contextmanager
     def alone(self, key: str) -> Iterator[None]:
         """Wait until nobody else is at this task: two processes must not write into one training.

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from meterveil.bench.reproduce.engines import Engine, LostWorkerError
 from meterveil.bench.reproduce.place import Place
+from meterveil.bench.reproduce.spending import spending
 from meterveil.bench.reproduce.task import Task, left, waves
 from meterveil.errors import InputError
 
@@ -157,7 +158,8 @@ def do(task: Task, place: Place, parent: int) -> Outcome:
     try:
         with place.alone(task.key):
             if not task.is_finished(place):  # somebody else may have been faster
-                task.step.run(place, task.key)
+                with spending(place, task):
+                    task.step.run(place, task.key)
     except InputError as error:
         return Outcome(task.key, str(error), _is_full(error))
     except Exception as error:
