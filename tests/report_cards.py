@@ -3,8 +3,8 @@
 from meterveil.attackers.registry import PAPER_SIX
 from meterveil.bench import cards
 from meterveil.bench.cards import Card
-from meterveil.bench.report.claimed import claimed, labels
 from meterveil.bench.reported import cases as printed_cases
+from meterveil.bench.reported.claimed import claimed, labels
 
 PHYSICAL = {"throughput_kwh": 7.5, "soc_end": 0.48, "soc_neutral_cost": 0.6, "training_seconds": 1800.0}
 FURTHER = {

@@ -8,7 +8,6 @@ import pytest
 from meterveil.bench import cards
 from meterveil.bench.cards import Card
 from meterveil.bench.report.charts import board_chart, cases_chart, pareto_chart, sensitivity_chart
-from meterveil.bench.report.claimed import claimed, labels
 from meterveil.bench.report.claims import claims
 from meterveil.bench.report.columns import judge, tolerance
 from meterveil.bench.report.compare import compare, compare_cases
@@ -21,6 +20,7 @@ from meterveil.bench.report.reading import Results, read_results
 from meterveil.bench.report.rows import board_words
 from meterveil.bench.report.specs import SPECS
 from meterveil.bench.report.text import pivot_rows, reason_words
+from meterveil.bench.reported.claimed import claimed, labels
 from report_cards import battery, case, headline, papers_cases, reproduction, row_of
 
 SPEC = {spec.name: spec for spec in SPECS}

@@ -10,10 +10,9 @@ from evaluation_runs import write_run
 from meterveil.attackers.registry import PAPER_SIX
 from meterveil.bench.evaluation.defences import trained
 from meterveil.bench.evaluation.reported import claims, papers_case
-from meterveil.bench.report.claimed import claimed
 from meterveil.bench.reported import TABLES as PRINTED
+from meterveil.bench.reported.claimed import claimed
 from meterveil.bench.reproduce import specs
-from meterveil.bench.reproduce.code import code_hash
 from meterveil.bench.reproduce.days import training_days, trial_for
 from meterveil.bench.reproduce.engines import Local
 from meterveil.bench.reproduce.entrant import Entrant
@@ -143,24 +142,6 @@ def test_a_key_changes_with_whatever_can_change_the_number(place, tmp_path):
         assert (found["train"] != same["train"]) == (what in ("library", "battery", "weight")), what
         assert found["probe"] == same["probe"]
     assert changed["attackers"]["attack"] == same["attack"]  # the prior, the last of them
-
-
-def test_code_that_only_reads_and_writes_files_changes_no_key(monkeypatch):
-    from meterveil.bench.reproduce import code  # noqa: PLC0415
-
-    def altered(part):
-        def source(name):
-            path = real(name)
-            return None if name == part else path
-
-        real = code._source
-        with monkeypatch.context() as patch:
-            patch.setattr(code, "_source", source)
-            return code_hash.__wrapped__("meterveil.defenders.manager.run")
-
-    whole = code_hash("meterveil.defenders.manager.run")
-    assert altered("meterveil.data.outputs") == altered("meterveil.errors") == whole
-    assert altered("meterveil.core.battery") != whole
 
 
 def test_chance_moves_what_the_trainings_moved_on_their_training_days(place):

@@ -8,9 +8,9 @@ import pandas as pd
 
 from meterveil.bench.evaluation.measure import Result
 from meterveil.bench.evaluation.scores import Case
-from meterveil.bench.report.claimed import claimed
 from meterveil.bench.reported import TABLES
 from meterveil.bench.reported import cases as printed_cases
+from meterveil.bench.reported.claimed import claimed
 from meterveil.defenders.trained import MANAGER
 
 _LABELS = {MANAGER: "ours"}

@@ -7,12 +7,12 @@ from dataclasses import replace
 from functools import partial
 
 from meterveil.bench.cards import ThreatModel
-from meterveil.bench.report import claimed
 from meterveil.bench.report.columns import Verdict, judge, tolerance
 from meterveil.bench.report.compare import Comparison, compare_one
 from meterveil.bench.report.lookup import Found, Recorded
 from meterveil.bench.report.reading import Results
 from meterveil.bench.report.specs import DATASETS
+from meterveil.bench.reported import claimed
 
 RMSE, F1 = "rmse_increase_percent", "f1_reduction_percent"
 _OTHERS = ("random", "rule_based", "ddql_flat", "ddql_mi")

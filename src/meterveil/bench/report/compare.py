@@ -6,12 +6,12 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from meterveil.bench.report import claimed
 from meterveil.bench.report.columns import COLUMNS, Verdict, is_count, judge, tolerance
 from meterveil.bench.report.lookup import CaseKey, Found, Recorded
 from meterveil.bench.report.reading import Results
 from meterveil.bench.report.reasons import REASONS
 from meterveil.bench.reported import cases as printed_cases
+from meterveil.bench.reported import claimed
 
 
 @dataclass(frozen=True)

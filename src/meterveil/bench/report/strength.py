@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from meterveil.attackers.registry import FLOORS
-from meterveil.bench.attack_page import curve_chart, strength_chart
+from meterveil.bench.attack_page import along, curve_chart, strength_chart
 from meterveil.bench.cards import Card
-from meterveil.bench.curves import is_reference
 from meterveil.bench.floors import F1_COLUMNS, mean_over_appliances
 from meterveil.bench.report.reading import Results
 from meterveil.bench.report.specs import DATASETS
@@ -87,19 +86,12 @@ def _best_f1(cards: Sequence[Card]) -> dict[str, float]:
 
 
 def _curves(dataset: str, cards: Sequence[Card]) -> Iterator[Section]:
-    bare = [card for card in cards if is_reference(card)]
     words = _ADAPTING
-    for steps, title in _STEPS.items():
-        along = [
-            card
-            for card in cards
-            if not is_reference(card) and (card.settings.get("epochs") is not None) == (steps == "epochs")
-        ]
-        if along:
-            heading = f"Adapting to {readable(along[0].settings['defence'])} on {dataset}, {title}"
-            chart = curve_chart([*bare, *along], steps).update_layout(width=_WIDE_PX)
-            yield Section(heading, words, (), chart)
-            words = ""
+    for steps, curve in along(cards).items():
+        heading = f"Adapting to {readable(cards[0].settings['defence'])} on {dataset}, {_STEPS[steps]}"
+        chart = curve_chart(curve, steps).update_layout(width=_WIDE_PX)
+        yield Section(heading, words, (), chart)
+        words = ""
 
 
 def _in_order(scores: dict[str, float]) -> list[str]:
