@@ -1,4 +1,4 @@
-"""What a result depends on: the hash of the code that made it."""
+"""What a result depends on: the hash of the code that made it, less what cannot change a number."""
 
 from __future__ import annotations
 
@@ -9,30 +9,60 @@ from functools import cache
 from importlib.util import find_spec, resolve_name
 from pathlib import Path
 
+_LEFT_OUT = {
+    "meterveil",
+    "meterveil.attackers.registry",
+    "meterveil.bench.cards",
+    "meterveil.bench.reported",
+    "meterveil.cli",
+    "meterveil.data.cache",
+    "meterveil.data.channels",
+    "meterveil.data.listing",
+    "meterveil.data.load",
+    "meterveil.data.outputs",
+    "meterveil.data.settings",
+    "meterveil.data.signatures",
+    "meterveil.data.signatures_file",
+    "meterveil.data.synthetic",
+    "meterveil.defenders.bundle",
+    "meterveil.defenders.checkpoints",
+    "meterveil.defenders.runs",
+    "meterveil.defenders.trained",
+    "meterveil.entry_points",
+    "meterveil.errors",
+    "meterveil.extras",
+    "meterveil.fingerprint",
+}
+"""Modules that read, write, look up or complain: what they read is hashed itself."""
+
 
 @cache
-def code_hash(module: str) -> str:
-    """Hash a module and all that it imports of its own package and of this one.
+def code_hash(*modules: str) -> str:
+    """Hash modules and all that they import of their own packages and of this one, and that computes.
 
     Another file's change changes nothing.
     """
-    digest = hashlib.sha256()
-    for path in sorted(_sources(module)):
-        digest.update(path.read_bytes())
-    return digest.hexdigest()
+    found = sources(*modules)
+    return hashlib.sha256(b"".join(found[name].read_bytes() for name in sorted(found))).hexdigest()
 
 
-def _sources(module: str) -> set[Path]:
-    ours = {"meterveil", _root(module)}
+def sources(*modules: str) -> dict[str, Path]:
+    """Return the files that `code_hash` reads, by name of module."""
+    ours = {"meterveil", *map(_root, modules)}
     found: dict[str, Path] = {}
-    waiting = [module]
+    waiting = list(modules)
     while waiting:
         name = waiting.pop()
-        path = None if name in found else _source(name)
-        if path is not None:
+        path = None if name in found or _is_left_out(name) else _source(name)
+        if path is not None and path.suffix == ".py":  # a compiled file belongs to one machine
             found[name] = path
             waiting += (other for other in _imported(name, path) if _root(other) in ours)
-    return set(found.values())
+    return found
+
+
+def _is_left_out(module: str) -> bool:
+    parents = module.split(".")
+    return module in _LEFT_OUT or any(".".join(parents[:n]) in _LEFT_OUT for n in range(2, len(parents)))
 
 
 def _root(module: str) -> str:
@@ -49,12 +79,14 @@ def _source(module: str) -> Path | None:
 
 
 def _imported(module: str, path: Path) -> Iterator[str]:
-    """Name what a file imports; a compiled one does not tell."""
+    """Name what a file imports: of `from a import b` the module `b` where it is one, else `a`."""
     package = module if path.stem == "__init__" else module.rpartition(".")[0]
-    for node in ast.walk(ast.parse(path.read_bytes() if path.suffix == ".py" else b"")):
+    for node in ast.walk(ast.parse(path.read_bytes())):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             origin = resolve_name("." * node.level + (node.module or ""), package)
-            yield origin
-            yield from (f"{origin}.{alias.name}" for alias in node.names)
+            for alias in node.names:
+                inner = f"{origin}.{alias.name}"
+                is_module = _root(origin) in ("meterveil", _root(module)) and _source(inner) is not None
+                yield inner if is_module else origin

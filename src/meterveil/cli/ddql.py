@@ -6,8 +6,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
-from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -65,13 +63,7 @@ def _options(asked: Asked) -> Options:
     from meterveil.defenders.ddql.settings import preset
 
     chosen, days = preset(asked["preset"]), asked["budget_days"]
-    if days is not None:
-        if days <= 0:
-            raise InputError(f"a budget of {days:g} days is none; give more than 0")
-        slots = min(chosen.slots, ceil(days))
-        updates = ceil(chosen.updates * slots / chosen.slots)
-        chosen = replace(chosen, slots=slots, epochs=ceil(days / slots), updates=updates)
-    return Options(asked["method"], chosen, asked["weight"])
+    return Options(asked["method"], chosen if days is None else chosen.within(days), asked["weight"])
 
 
 def _resumed(out: Path) -> Asked:

@@ -172,10 +172,10 @@ def learn(asked: Asked, out: Path) -> LoadedRun:
 
 
 def _options(asked: Asked) -> Options:
+    from meterveil.defenders.lessons import check_lambda
     from meterveil.defenders.manager.policy import check_choice
     from meterveil.defenders.manager.presets import preset
     from meterveil.defenders.manager.probes import check_kind
-    from meterveil.defenders.manager.reward import check_lambda
     from meterveil.defenders.manager.run import Options
 
     chosen = preset(asked.preset)

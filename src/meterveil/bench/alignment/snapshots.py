@@ -17,6 +17,7 @@ from meterveil.data.outputs import write_whole
 from meterveil.data.run import Setup
 from meterveil.data.splits import Days
 from meterveil.data.windows import Scaler
+from meterveil.defenders.lessons import training_scenario
 from meterveil.defenders.manager.env import TrainingHouseholds
 from meterveil.defenders.manager.policy import Mlp
 from meterveil.defenders.manager.probes import Probe
@@ -28,7 +29,6 @@ from meterveil.defenders.manager.run import (
     learn,
     load_run,
     read_document,
-    training_scenario,
 )
 from meterveil.defenders.manager.training import CHECKPOINT, Lesson, actor, build, own_randomness
 from meterveil.errors import InputError

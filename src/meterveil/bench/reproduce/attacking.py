@@ -10,7 +10,6 @@ from meterveil.attackers.fitting import Job
 from meterveil.attackers.protocol import AGGREGATE
 from meterveil.attackers.store import CARD
 from meterveil.attackers.threat import Defence, adaptive, fixed
-from meterveil.bench.reproduce.code import code_hash
 from meterveil.bench.reproduce.entrant import Entrant
 from meterveil.bench.reproduce.place import Place, digest, versions
 from meterveil.bench.reproduce.specs import Training
@@ -18,6 +17,7 @@ from meterveil.bench.strength import Trial
 from meterveil.data import outputs
 from meterveil.data.household import Household
 from meterveil.data.splits import only_days
+from meterveil.fingerprint import code_hash
 
 SECONDS: dict[str, float] = {
     "fhmm": 40.0,

@@ -15,13 +15,13 @@ from meterveil.bench.evaluation.cards import cards_of
 from meterveil.bench.evaluation.measure import Spec, evaluate, measure_bare
 from meterveil.bench.evaluation.reported import claims, printed_case
 from meterveil.bench.evaluation.scores import PAPER_METRICS
-from meterveil.bench.reproduce.code import code_hash
 from meterveil.bench.reproduce.entrant import Entrant
 from meterveil.bench.reproduce.place import Place, digest, fingerprint, versions
 from meterveil.bench.reproduce.specs import Cell
 from meterveil.bench.strength import Trial
 from meterveil.data.household import Household
 from meterveil.data.protocols import PROTOCOLS
+from meterveil.fingerprint import code_hash
 
 LAYOUT = 1
 """Goes up whenever the cards of a cell would be others although nothing else has changed."""

@@ -7,18 +7,17 @@ import shutil
 import time
 from dataclasses import asdict, dataclass, replace
 from functools import partial
-from math import ceil
 from pathlib import Path
 from typing import Any
 
 from meterveil.bench.cards import current_commit
-from meterveil.bench.reproduce.code import code_hash
 from meterveil.bench.reproduce.days import training_days
 from meterveil.bench.reproduce.place import Place, digest, fingerprint, versions
 from meterveil.bench.reproduce.specs import MANAGER, Changes, Training
 from meterveil.core.battery import Battery
 from meterveil.data import outputs
 from meterveil.data.run import Setup
+from meterveil.fingerprint import code_hash
 
 _PROBE_FILES = ("probe.safetensors", "probe.json")
 _SECONDS = "seconds.json"
@@ -91,8 +90,8 @@ class Train:
         days = training_days(self.dataset, place.household(self.dataset, self.house))
         data = fingerprint(place, self.dataset, self.house)
         signatures = place.signatures(self.training.signatures).digest()
-        code = code_hash(_CODE[self.training.method])
-        return digest("train", asdict(self), days, data, signatures, code, versions())
+        options, code = asdict(self._options()), code_hash(_CODE[self.training.method])
+        return digest("train", asdict(self), options, days, data, signatures, code, versions())
 
     def is_finished(self, place: Place, key: str) -> bool:
         """Read what the run says of itself."""
@@ -108,7 +107,7 @@ class Train:
         if self.training.method != MANAGER:
             from meterveil.defenders.ddql.run import learn as learn_ddql  # noqa: PLC0415  torch waits
 
-            learn_ddql(home, days, setup, self._ddql_options(), folder, notes)
+            learn_ddql(home, days, setup, self._options(), folder, notes)
             return
         from meterveil.defenders.manager.run import learn  # noqa: PLC0415  torch waits
 
@@ -117,6 +116,9 @@ class Train:
         learn(home, days, setup, self._options(), folder, notes)
 
     def _options(self) -> Any:
+        """Say it in the words of the method that trains."""
+        if self.training.method != MANAGER:
+            return self._ddql_options()
         from meterveil.defenders.manager.presets import preset  # noqa: PLC0415  torch waits
         from meterveil.defenders.manager.run import Options  # noqa: PLC0415  torch waits
 
@@ -135,12 +137,8 @@ class Train:
         from meterveil.defenders.ddql.settings import preset  # noqa: PLC0415  torch waits
 
         asked, chosen = self.training, preset(self.training.preset)
-        if asked.budget_days is not None:
-            slots = min(chosen.slots, ceil(asked.budget_days))
-            updates = ceil(chosen.updates * slots / chosen.slots)
-            epochs = ceil(asked.budget_days / slots)
-            chosen = replace(chosen, slots=slots, epochs=epochs, updates=updates)
-        return Options(asked.method, chosen, asked.weight)
+        settings = chosen if asked.budget_days is None else chosen.within(asked.budget_days)
+        return Options(asked.method, settings, asked.weight)
 
 
 def read_run(folder: Path) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from meterveil.data.run import Setup
 from meterveil.defenders import runs
 from meterveil.defenders.ddql.policy import QPolicy
 from meterveil.defenders.ddql.settings import Settings, preset
-from meterveil.defenders.manager.run import training_scenario
+from meterveil.defenders.lessons import training_scenario
 
 FORMAT = "meterveil-ddql-1"
 

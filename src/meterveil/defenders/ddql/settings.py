@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from math import ceil
 from typing import Literal
 
 import numpy as np
@@ -71,6 +72,14 @@ class Settings:
             raise InputError(
                 f"the learning rate is {self.learning_rate:g}, the step {self.step_w:g} W; give more than 0"
             )
+
+    def within(self, budget_days: float) -> Settings:
+        """Spend so many simulated days; fewer side by side are updated from less often."""
+        if budget_days <= 0:
+            raise InputError(f"a budget of {budget_days:g} days is none; give more than 0")
+        slots = min(self.slots, ceil(budget_days))
+        updates = ceil(self.updates * slots / self.slots)
+        return replace(self, slots=slots, epochs=ceil(budget_days / slots), updates=updates)
 
 
 PRESETS: dict[str, Settings] = {

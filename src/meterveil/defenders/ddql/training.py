@@ -26,7 +26,7 @@ from meterveil.defenders.ddql.mi import MiSignal
 from meterveil.defenders.ddql.play import Played, Player, days_of, explore_chance
 from meterveil.defenders.ddql.policy import QPolicy
 from meterveil.defenders.ddql.settings import Settings, powers_w
-from meterveil.defenders.manager.reward import check_lambda
+from meterveil.defenders.lessons import check_lambda
 from meterveil.defenders.runs import CHECKPOINT, Arrays
 from meterveil.errors import InputError
 

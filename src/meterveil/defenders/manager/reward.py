@@ -11,6 +11,7 @@ import numpy.typing as npt
 from meterveil.core.arrays import BoolArray, FloatArray, IntArray
 from meterveil.core.env import WINDOW, EnvState
 from meterveil.core.scenario import Scenario
+from meterveil.defenders.lessons import check_lambda
 from meterveil.defenders.manager.probes import Probe
 from meterveil.errors import InputError
 
@@ -36,13 +37,6 @@ WORKERS = 2
 _WORTH_SHARING = 16
 _CLEAN_BATCH = 64
 """Windows at a time: more of them leave the processor's cache."""
-
-
-def check_lambda(weight: float) -> float:
-    """Refuse a trade-off outside `eq:total_reward`."""
-    if not 0.0 <= weight <= 1.0:
-        raise InputError(f"lambda is {weight:g}; allowed is 0 (cost alone) to 1 (privacy alone)")
-    return weight
 
 
 def check_loss(name: str) -> str:

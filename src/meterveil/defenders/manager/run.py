@@ -17,11 +17,11 @@ from meterveil.core.decoys import Library
 from meterveil.core.env import EnvParams
 from meterveil.core.rollout import rollout
 from meterveil.core.scenario import Scenario
-from meterveil.data import scenario as rows
 from meterveil.data.household import Household
 from meterveil.data.run import Setup
 from meterveil.data.windows import Scaler
 from meterveil.defenders import runs
+from meterveil.defenders.lessons import training_scenario
 from meterveil.defenders.manager.policy import Choice, ManagerPolicy, Mlp
 from meterveil.defenders.manager.presets import Preset, preset
 from meterveil.errors import InputError
@@ -108,17 +108,6 @@ def learn(
     }
     runs.write(folder, document, weights, texts)
     return load_run(folder)
-
-
-def training_scenario(household: Household, days: Sequence[date], setup: Setup) -> Scenario:
-    """Make an episode of every day."""
-    if not days:
-        raise InputError(
-            f"{household.name} records no civil day from midnight to midnight that could be learned from; "
-            f"it holds {household.minutes[0]:%Y-%m-%d %H:%M} to {household.minutes[-1]:%Y-%m-%d %H:%M}: "
-            "give a longer record"
-        )
-    return rows.days(household, days, setup.tariff)
 
 
 def load_run(folder: Path) -> LoadedRun:

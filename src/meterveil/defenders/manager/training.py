@@ -25,13 +25,14 @@ from meterveil.core.battery import BatteryState
 from meterveil.core.env import EnvParams
 from meterveil.core.scenario import Scenario
 from meterveil.defenders import runs
+from meterveil.defenders.lessons import check_lambda
 from meterveil.defenders.manager import checkpoint
 from meterveil.defenders.manager.env import TrainingHouseholds
 from meterveil.defenders.manager.parts import MaskedPolicy, MinuteDiscount
 from meterveil.defenders.manager.policy import Choice, ManagerPolicy, Mlp
 from meterveil.defenders.manager.presets import Preset
 from meterveil.defenders.manager.probes import Probe
-from meterveil.defenders.manager.reward import ProbeReward, check_lambda, check_loss
+from meterveil.defenders.manager.reward import ProbeReward, check_loss
 from meterveil.errors import InputError
 
 CHECKPOINT, TENSORBOARD = runs.CHECKPOINT, "tensorboard"
