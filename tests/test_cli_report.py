@@ -108,7 +108,7 @@ def test_a_readme_without_marks_is_left_alone(report, few, tmp_path):
     [
         ("{", "co-fridge.json is no file of result cards"),
         ('{"some": "document"}', "co-fridge.json is no file of result cards"),
-        ('[{"table": "t"}]', "0.row: Field required"),
+        ('[{"table": "t"}]', "0.key: Field required"),
         ("NaN", "co-fridge.json is no file of result cards"),
     ],
 )

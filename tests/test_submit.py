@@ -2,17 +2,20 @@
 
 import copy
 import json
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 from meterveil.bench import cards
 from meterveil.bench.cards import Card
+from meterveil.bench.documents import Document
 from meterveil.bench.submission import keep, read_submission
 from meterveil.cli import app
 from meterveil.errors import InputError
 
 COMMIT = "0123abc"
+RECORDED = Path(__file__).parents[1] / "results"
 
 
 def run(*words):
@@ -111,7 +114,7 @@ def test_further_cards_of_a_row_join_those_that_are_kept(measured, tmp_path):
         ({"measured": "12"}, "measured: Input should be a valid number"),
         ({"measured": True}, "measured: Input should be a valid number"),
         ({"spread": -1.0}, "spread: Input should be greater than or equal to 0"),
-        ({"seeds": []}, "seeds: List should have at least 1 item"),
+        ({"seeds": []}, "seeds: a figure was measured with at least one"),
         ({"n_days": 1.5}, "n_days: Input should be a valid integer"),
         ({"threat_model": "blind"}, "threat_model: Input should be 'clean', 'fixed' or 'adaptive'"),
         ({"table": "../../etc"}, "table: String should match pattern"),
@@ -174,8 +177,35 @@ def test_what_could_not_be_measured_needs_a_sentence_why(measured, written):
     )
     empty = [*measured[:at], measured[at] | {"measured": None, "note": ""}, *measured[at + 1 :]]
     assert "no note on why, in f1_leak" in str(problems(empty, written))
-    explained = [*measured[:at], measured[at] | {"measured": None, "note": "no use"}, *measured[at + 1 :]]
+    note = {"measured": None, "seeds": [], "note": "no use"}
+    explained = [*measured[:at], keyed(measured[at] | note), *measured[at + 1 :]]
     assert problems(explained, written) == []
+
+
+def test_every_recorded_card_is_what_a_card_must_be():
+    documents = cards.read(RECORDED)
+    assert len(documents) > 1000
+    for document in documents:
+        assert Document.model_validate(document).card().key == document["key"]
+
+
+def test_what_we_recorded_ourselves_could_be_submitted():
+    for table in ("many_days", "overall_transfer", "strength_10_training_paper_day"):
+        found = read_submission([RECORDED / table])
+        assert found.problems == ()
+        assert found.documents
+
+
+def test_chance_that_moves_more_is_the_harder_rival_and_will_do(measured, written):
+    own = under_another_name(measured, "cap")
+    for card in own:
+        if card["column"] == "throughput_kwh":
+            card["measured"] = 1.2
+    assert problems([*measured, *own], written) == []
+    for card in own:
+        if card["column"] == "throughput_kwh":
+            card["measured"] = 6.0
+    assert "cap moves 6.00 kWh a day" in problems([*measured, *own], written)[0]
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from meterveil.bench.cards import ThreatModel
+
 HEADLINE = (
     "rmse_increase_percent",
     "f1_reduction_percent",
@@ -22,19 +24,30 @@ BATTERY = (
     "soc_neutral_cost",
 )
 EQUAL = "random_equal"
-EQUAL_WITHIN = 0.1
-"""Share by which chance may move more or less than the defence that it is compared with (D8)."""
+AT_MOST_LESS = 0.1
+"""Share by which chance may move less than the defence that it is compared with (D8)."""
 
+_RANKED = ("baseline_comparison", "many_days", "evaluation_")
+"""How tables begin whose defences stand on the leaderboard."""
 _OF_ATTACKERS = ("strength_", "crossing_", "adaptive_")
 """How tables begin that measure attackers, not defences."""
+_OF_NEITHER = ("alignment_", "behaviour", "training_observations")
+"""How tables begin that measure something else, such as gradients: their settings are their own."""
 
 _Table = Mapping[tuple[str, str], float | None]
 """Row and column -> measured, in one table of one data set."""
 
 
-def needs_defence(table: str) -> bool:
-    """Tell whether the cards of a table must say what defended."""
-    return not table.startswith(_OF_ATTACKERS)
+def needed_settings(table: str, threat: ThreatModel) -> dict[str, str]:
+    """Name the settings that a card of a table must have, and what each says."""
+    if table.startswith(_OF_NEITHER):
+        return {}
+    needed = {"training": "the days that were learned from", "test": "the days that were read"}
+    if not table.startswith(_OF_ATTACKERS):
+        needed["defence"] = "what defended"
+        if threat != "clean":
+            needed["attackers"] = "who attacked"
+    return needed
 
 
 def incomplete(documents: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
@@ -42,7 +55,7 @@ def incomplete(documents: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, st
     tables: dict[tuple[str, str], dict[tuple[str, str], float | None]] = {}
     labels: dict[tuple[str, str], dict[str, None]] = {}
     for card in documents:
-        if needs_defence(card["table"]):
+        if card["table"].startswith(_RANKED) and "defence" in card["settings"]:
             place = (card["table"], card["dataset"])
             explained = card["measured"] is not None or card["note"]
             tables.setdefault(place, {})
@@ -70,12 +83,15 @@ def _missing(table: _Table, label: str) -> Iterator[str]:
 
 
 def _missing_chance(table: _Table, label: str, labels: Sequence[str]) -> Iterator[str]:
-    """Ask for decoys by chance that move as much: more energy alone hurts attackers as well (D8)."""
+    """Ask for decoys by chance that move as much: more energy alone hurts attackers as well (D8).
+
+    Chance that moves more is the harder rival, so it will do.
+    """
     moved_kwh = table.get((f"battery, {label}", "throughput_kwh"))
     if not moved_kwh or label.startswith(EQUAL):
         return
     chance = [table.get((f"battery, {one}", "throughput_kwh")) for one in labels if one.startswith(EQUAL)]
-    if not any(kwh and abs(kwh / moved_kwh - 1.0) <= EQUAL_WITHIN for kwh in chance):
+    if not any(kwh and kwh >= moved_kwh * (1.0 - AT_MOST_LESS) for kwh in chance):
         yield (
             f"{label} moves {moved_kwh:.2f} kWh a day, and no chance that moves as much is beside it (D8); "
             f"measure {EQUAL}:{moved_kwh:.2f} along"

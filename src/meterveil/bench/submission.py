@@ -6,44 +6,18 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Any, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, StringConstraints, ValidationError
+from pydantic import ValidationError
 
-from meterveil.bench.cards import SUBMITTED, Card, ThreatModel, files, path_of
-from meterveil.bench.entries import incomplete, needs_defence
+from meterveil.bench.cards import SUBMITTED, Card, files, path_of
+from meterveil.bench.documents import Document, faults
+from meterveil.bench.entries import incomplete, needed_settings
 from meterveil.data import outputs
 from meterveil.errors import InputError
 
-_FolderName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9_]*$", max_length=100)]
-_Text = Annotated[str, StringConstraints(min_length=1, max_length=150)]
 _COMMIT = re.compile(r"(.+-g)?[0-9a-f]{7,40}")
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,59}")
-
-
-class _Document(BaseModel):
-    """Say what a card must look like in a file."""
-
-    model_config = ConfigDict(strict=True, extra="forbid")
-
-    key: str
-    table: _FolderName
-    row: _Text
-    column: _Text
-    dataset: _FolderName
-    measured: FiniteFloat | None
-    reported: FiniteFloat | None
-    spread: Annotated[FiniteFloat, Field(ge=0)] | None
-    seeds: Annotated[list[Annotated[int, Field(ge=0)]], Field(min_length=1)]
-    n_days: Annotated[int, Field(ge=0)]
-    threat_model: ThreatModel
-    settings: dict[str, Any]
-    commit: str
-    note: str
-
-    def card(self) -> Card:
-        values = self.model_dump(exclude={"key", "commit"})
-        return Card(**{**values, "seeds": tuple(self.seeds)})
 
 
 class Problem(NamedTuple):
@@ -119,11 +93,9 @@ def _refuse(constant: str) -> None:
 def _wrong(document: Any) -> Iterator[str]:
     """Say what is wrong with a card by itself."""
     try:
-        checked = _Document.model_validate(document)
+        checked = Document.model_validate(document)
     except ValidationError as error:
-        for fault in error.errors(include_url=False):
-            place = ".".join(str(part) for part in fault["loc"])
-            yield f"{place}: {fault['msg']}" if place else fault["msg"]
+        yield from faults(error)
         return
     card = checked.card()
     if checked.key != card.key:
@@ -142,13 +114,10 @@ def _wrong_commit(commit: str) -> Iterator[str]:
 
 
 def _wrong_settings(card: Card) -> Iterator[str]:
-    needed = {"training": "the days that were learned from", "test": "the days that were read"}
-    if needs_defence(card.table):
-        needed["defence"] = "what defended"
-        if card.threat_model != "clean":
-            needed["attackers"] = "who attacked"
+    needed = needed_settings(card.table, card.threat_model)
+    is_excused = card.measured is None and card.note
     for name, meaning in needed.items():
-        if not card.settings.get(name):
+        if not is_excused and not card.settings.get(name):
             yield f"settings.{name}: it is missing; it names {meaning}"
     try:
         json.dumps(card.settings, allow_nan=False)

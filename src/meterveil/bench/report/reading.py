@@ -6,36 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
-from pydantic import BaseModel, FiniteFloat, TypeAdapter, ValidationError
+from pydantic import ValidationError
 
-from meterveil.bench.cards import Card, ThreatModel, files
+from meterveil.bench.cards import Card, files
+from meterveil.bench.documents import DOCUMENTS, Document, faults
 from meterveil.errors import InputError
-
-
-class _Document(BaseModel):
-    """Say what a card must look like in a file."""
-
-    table: str
-    row: str
-    column: str
-    dataset: str
-    measured: FiniteFloat | None
-    reported: FiniteFloat | None
-    spread: FiniteFloat | None
-    seeds: tuple[int, ...]
-    n_days: int
-    threat_model: ThreatModel
-    settings: dict[str, Any]
-    note: str
-    commit: str
-
-    def card(self) -> Card:
-        return Card(**self.model_dump(exclude={"commit"}))
-
-
-_DOCUMENTS = TypeAdapter(list[_Document])
 
 
 @dataclass(frozen=True)
@@ -70,15 +46,12 @@ def read_results(folder: Path) -> Results:
     return Results(tuple(document.card() for document in documents), tuple(commits))
 
 
-def _read(path: Path) -> list[_Document]:
+def _read(path: Path) -> list[Document]:
     try:
-        documents = _DOCUMENTS.validate_json(path.read_bytes())
+        documents = DOCUMENTS.validate_json(path.read_bytes())
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        place = ".".join(str(part) for part in first["loc"])
-        what = f"{place}: {first['msg']}" if place else first["msg"]
         raise InputError(
-            f"{path} is no file of result cards ({what}); take it away, or measure it again"
+            f"{path} is no file of result cards ({faults(error)[0]}); take it away, or measure it again"
         ) from error
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror or error}; mend or remove it") from error
