@@ -173,6 +173,24 @@ def test_cards_are_distinct_and_written_for_every_figure(measured):
     assert found["meter fridge, flat", "information_bits"].threat_model == "clean"
 
 
+def test_headlines_say_how_far_seeds_are_apart(measured):
+    found = {(card.row, card.column): card for result in measured.values() for card in cards_of(result)}
+    result, row = measured["random_equal"], "headline, random_equal, fixed"
+    cases = [case for case in result.cases["fixed"] if case.metric == "rmse" and case.target != AGGREGATE]
+    raw = sum(case.raw for case in cases)
+    by_seed = [100 * (sum(case.masked_by_seed[seed] for case in cases) / raw - 1) for seed in range(SEEDS)]
+    assert found[row, "rmse_increase_percent"].spread == pytest.approx(np.std(by_seed, ddof=1))
+    assert found[row, "rmse_increase_percent"].measured == pytest.approx(np.mean(by_seed))
+    read = [case for case in result.cases["fixed"] if case.metric == BEST_F1 and case.n_days]
+    f1_by_seed = np.mean([case.masked_by_seed for case in read], axis=0)
+    assert found[row, "strongest_f1"].spread == pytest.approx(np.std(f1_by_seed, ddof=1))
+    whole = found[row, "strongest_f1_raw"].measured - found[row, "prior_f1"].measured
+    assert found[row, "f1_leak"].spread == pytest.approx(np.std(f1_by_seed, ddof=1) / whole)
+    for column in ("mae_increase_percent", "sae_increase_percent", "f1_reduction_percent", "strongest_rmse"):
+        assert found[row, column].spread > 0
+        assert found["headline, flat, fixed", column].spread == 0.0
+
+
 def test_the_papers_comparison_stands_beside_its_baselines(home, bare, trial, setup):
     """The figures are of UK-DALE; whose days they stand beside is the trial's to say."""
     days = HouseDays("ukdale", 1, trial.test.days[:1])

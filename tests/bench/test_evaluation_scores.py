@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 
 from meterveil.bench.evaluation.compare import welch_p
+from meterveil.bench.evaluation.estimates import deviation, estimate, mean
 from meterveil.bench.evaluation.scores import (
     BEST_F1,
     Case,
     cases_of,
-    estimate,
     headline,
-    mean,
+    headline_by_seed,
     significant,
     strongest,
 )
@@ -50,6 +50,19 @@ def test_a_headline_is_a_ratio_of_means_and_not_a_mean_of_ratios():
     assert headline(cases, "rmse").value == pytest.approx(100 * (125 - 100) / 100)
     scores = [one_day(0.8, [0.2, 0.2], metric="f1"), one_day(0.2, [0.2, 0.2], metric="f1", target="kettle")]
     assert headline(scores, "f1").value == pytest.approx(60.0)
+
+
+def test_every_seed_has_a_headline_of_its_own_and_their_mean_is_the_headline():
+    cases = [
+        one_day(10.0, [20.0, 30.0, 40.0]),
+        one_day(30.0, [40.0, 50.0, 30.0], target="kettle"),
+        one_day(30.0, [990.0, 0.0, 0.0], target="aggregate"),
+    ]
+    np.testing.assert_allclose(headline_by_seed(cases, "rmse"), [50.0, 100.0, 75.0])  # of 40 W, each
+    assert headline(cases, "rmse").value == pytest.approx(75.0)
+    assert deviation(headline_by_seed(cases, "rmse")) == pytest.approx(25.0)
+    still = [case([NAN], [[NAN], [NAN]])]
+    assert np.isnan(deviation(headline_by_seed(still, "rmse")))
 
 
 def test_neither_the_load_nor_blind_nor_further_attackers_count_in_a_headline():
@@ -101,6 +114,23 @@ def test_a_defence_is_judged_by_the_attacker_that_reads_most_behind_it():
     assert (most.attacker, most.masked.value) == ("fhmm", pytest.approx(0.4))
     assert (most.raw, most.prior) == (pytest.approx(0.7), pytest.approx(0.2))
     assert most.leak.value == pytest.approx((0.4 - 0.2) / (0.7 - 0.2))
+
+
+def test_seeds_of_the_strongest_are_read_by_the_same_attacker():
+    names = {"metric": BEST_F1}
+    cases = [
+        one_day(0.6, [0.9, 0.1], attacker="co", **names),
+        one_day(0.8, [0.5, 0.7], attacker="fhmm", **names),
+        one_day(0.4, [0.5, 0.5], attacker="fhmm", target="kettle", **names),
+        one_day(0.4, [0.1, 0.1], attacker="co", target="kettle", **names),
+    ]
+    prior = {(target, BEST_F1): np.array([0.2]) for target in ("fridge", "kettle")}
+    most = strongest(cases, prior, BEST_F1)
+    assert most.attacker == "fhmm"
+    np.testing.assert_allclose(most.masked_by_seed, [0.5, 0.6])
+    np.testing.assert_allclose(most.leak_by_seed, [0.75, 1.0])  # of the 0.4 from habits to the bare meter
+    assert most.leak.value == pytest.approx(0.875)
+    assert deviation(most.leak_by_seed) == pytest.approx(0.25 / np.sqrt(2))
 
 
 def test_days_that_agree_leave_no_doubt_and_few_days_give_no_interval():

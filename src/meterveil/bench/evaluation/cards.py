@@ -12,9 +12,10 @@ from meterveil.attackers.protocol import AGGREGATE
 from meterveil.attackers.registry import FLOORS
 from meterveil.bench.cards import Card, ThreatModel
 from meterveil.bench.evaluation import scores
+from meterveil.bench.evaluation.estimates import Estimate, deviation, estimate, mean
 from meterveil.bench.evaluation.measure import Result
 from meterveil.bench.evaluation.reported import papers_case, papers_headline
-from meterveil.bench.evaluation.scores import BEST_F1, PAPER_METRICS, Case, Estimate
+from meterveil.bench.evaluation.scores import BEST_F1, PAPER_METRICS, Case
 from meterveil.bench.metrics import FloatArray
 from meterveil.core.battery import Battery
 from meterveil.core.tariff import PAPER_TARIFF
@@ -71,7 +72,7 @@ class Sheet:
             dataset=trial.test.dataset,
             measured=None if np.isnan(measured) else float(measured) + 0.0,  # no minus zero
             reported=reported,
-            spread=spread,
+            spread=None if spread is None or np.isnan(spread) else spread,
             seeds=tuple(range(self.result.seeds)),
             n_days=self.n_days,
             threat_model=self.threat,
@@ -112,7 +113,7 @@ def _case_cards(result: Result, threat: ThreatModel, case: Case) -> Iterator[Car
     sheet = Sheet(result, f"{case.attacker} {case.target}{rest}", threat, case.n_days, attackers)
     papers = papers_case(result, case) if threat == "fixed" else {}
     if case.metric == BEST_F1:
-        yield sheet.card("f1_leak", case.leak(scores.mean(result.prior[case.target, BEST_F1])))
+        yield sheet.card("f1_leak", case.leak(mean(result.prior[case.target, BEST_F1])))
         return
     note = "" if case.n_days else "undefined: the appliance stood still"
     yield sheet.card(case.metric, case.masked, papers.get("masked"), case.spread, note)
@@ -120,7 +121,7 @@ def _case_cards(result: Result, threat: ThreatModel, case: Case) -> Iterator[Car
         yield sheet.card(f"{case.metric}_delta", case.delta, papers.get("delta"), case.spread, note)
         yield sheet.card(f"{case.metric}_p", case.p, papers.get("p_value"), note=note)
     if case.metric == "rmse" and case.target != AGGREGATE:
-        yield sheet.card("rmse_leak", case.leak(scores.mean(result.prior[case.target, "rmse"])))
+        yield sheet.card("rmse_leak", case.leak(mean(result.prior[case.target, "rmse"])))
 
 
 def _headline_cards(result: Result, threat: ThreatModel) -> Iterator[Card]:
@@ -134,23 +135,28 @@ def _headline_cards(result: Result, threat: ThreatModel) -> Iterator[Card]:
         harmed, count = scores.significant(cases, metric)
         note = f"{count} cases of {attackers}"
         note += f"; the paper has {papers['cases']:.0f}" if "cases" in papers else ""
-        yield from sheet.estimated(column, scores.headline(cases, metric), papers.get(column), note=note)
+        spread = deviation(scores.headline_by_seed(cases, metric))
+        yield from sheet.estimated(
+            column, scores.headline(cases, metric), papers.get(column), spread, note=note
+        )
         yield sheet.card(f"{metric}_significant", harmed, papers.get(f"{metric}_significant"), note=note)
         yield sheet.card(f"{metric}_cases", count, papers.get("cases"))
     for metric, column in ((BEST_F1, "f1"), ("rmse", "rmse")):
         most = scores.strongest(cases, result.prior, metric)
         note = f"mean over appliances, by {most.attacker}: it reads most"
-        yield from sheet.estimated(f"strongest_{column}", most.masked, note=note)
+        spread = deviation(most.masked_by_seed)
+        yield from sheet.estimated(f"strongest_{column}", most.masked, spread=spread, note=note)
         yield sheet.card(f"strongest_{column}_raw", most.raw)
         yield sheet.card(f"prior_{column}", most.prior)
-        yield from sheet.estimated(f"{column}_leak", most.leak, note=note)
+        spread = deviation(most.leak_by_seed)
+        yield from sheet.estimated(f"{column}_leak", most.leak, spread=spread, note=note)
 
 
 def _physical_cards(result: Result) -> Iterator[Card]:
     papers, days = papers_headline(result), len(result.spec.trial.test.days)
     sheet = Sheet(result, f"battery, {result.contender.name}", "clean", days)
     for column, by_day in result.played.physical._asdict().items():
-        found = scores.estimate(by_day.mean(axis=0)[None], scores.mean)
+        found = estimate(by_day.mean(axis=0)[None], mean)
         printed = papers.get(column) if column in _PAPER_COSTS else None
         yield from sheet.estimated(column, found, printed, _spread(by_day))
     seconds = result.contender.training_seconds

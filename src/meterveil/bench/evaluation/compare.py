@@ -10,16 +10,9 @@ from scipy.special import stdtr  # type: ignore[import-untyped]
 
 from meterveil.bench.cards import Card, ThreatModel
 from meterveil.bench.evaluation.cards import CHANGE, Sheet, who_reads
+from meterveil.bench.evaluation.estimates import Estimate, estimate, mean
 from meterveil.bench.evaluation.measure import Result
-from meterveil.bench.evaluation.scores import (
-    BEST_F1,
-    Case,
-    Estimate,
-    counted,
-    estimate,
-    mean,
-    strongest,
-)
+from meterveil.bench.evaluation.scores import BEST_F1, Case, counted, headline_by_seed, strongest
 from meterveil.bench.metrics import FloatArray
 from meterveil.bench.significance import headline_percent
 from meterveil.errors import InputError
@@ -104,14 +97,8 @@ def _headline_gap(one: Result, other: Result, threat: ThreatModel, metric: str) 
         raw, first, second = np.split(means, 3)
         return headline_percent(metric, raw, first) - headline_percent(metric, raw, second)
 
-    p = welch_p(_headline_by_seed(mine, metric), _headline_by_seed(theirs, metric))
+    p = welch_p(headline_by_seed(mine, metric), headline_by_seed(theirs, metric))
     return Gap(threat, CHANGE[metric], estimate(rows, statistic), p)
-
-
-def _headline_by_seed(cases: Sequence[Case], metric: str) -> FloatArray:
-    raw = np.array([case.raw for case in cases])
-    masked = np.array([case.masked_by_seed for case in cases]).T  # (seed, case)
-    return np.array([headline_percent(metric, raw, row) for row in masked])
 
 
 def _strongest_gap(one: Result, other: Result, threat: ThreatModel) -> Gap:

@@ -11,16 +11,13 @@ import plotly.graph_objects as go
 from meterveil.attackers.protocol import AGGREGATE
 from meterveil.bench.cards import ThreatModel
 from meterveil.bench.evaluation.compare import gap_rows
+from meterveil.bench.evaluation.estimates import LEAST_DAYS, Estimate, estimate, mean
 from meterveil.bench.evaluation.measure import Result
 from meterveil.bench.evaluation.reported import papers_headline
 from meterveil.bench.evaluation.scores import (
     BEST_F1,
-    LEAST_DAYS,
     Case,
-    Estimate,
-    estimate,
     headline,
-    mean,
     significant,
     strongest,
 )

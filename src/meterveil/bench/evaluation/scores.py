@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from meterveil.attackers.protocol import AGGREGATE
 from meterveil.attackers.registry import FLOORS, PAPER_SIX
+from meterveil.bench.evaluation.estimates import Estimate, deviation, estimate, mean, means
 from meterveil.bench.metrics import FloatArray, harm_sign, leak
 from meterveil.bench.scoring import Scores
 from meterveil.bench.significance import delta, headline_percent, is_harmful, p_value
@@ -19,18 +19,6 @@ BEST_F1 = "f1_best"
 """F1 from power or from the on/off head, whichever reads more: an attacker acts on the better of the two."""
 
 PAPER_METRICS = ("rmse", "mae", "sae", "f1")
-RESAMPLES = 1000
-CONFIDENCE_PERCENT = 95.0
-LEAST_DAYS = 5
-"""Fewer days than this give no interval: their bootstrap would only repeat them."""
-
-
-class Estimate(NamedTuple):
-    """A figure with its confidence interval over days; NaN bounds where too few days give none."""
-
-    value: float
-    low: float = float("nan")
-    high: float = float("nan")
 
 
 @dataclass(frozen=True)
@@ -75,8 +63,7 @@ class Case:
     @property
     def spread(self) -> float:
         """Standard deviation over seeds; exactly 0 where all agree."""
-        values = self.masked_by_seed
-        return float(np.std(values - values[0], ddof=1))
+        return deviation(self.masked_by_seed)
 
     @property
     def delta(self) -> float:
@@ -132,7 +119,18 @@ def headline(cases: Sequence[Case], metric: str) -> Estimate:
     if not rows:
         return Estimate(float("nan"))
     table = np.array([raw for raw, _ in rows] + [masked for _, masked in rows])
-    return estimate(table, lambda means: headline_percent(metric, *np.split(means, 2)))
+    return estimate(table, lambda both: headline_percent(metric, *np.split(both, 2)))
+
+
+def headline_by_seed(cases: Sequence[Case], metric: str) -> FloatArray:
+    """Return the headline of every seed by itself, (seed,); their mean is the headline.
+
+    Empty where no case is defined.
+    """
+    chosen = counted(cases, metric)
+    raw = np.array([case.raw for case in chosen])
+    masked = np.array([case.masked_by_seed for case in chosen]).T  # (seed, case)
+    return np.array([headline_percent(metric, raw, row) for row in masked])
 
 
 def significant(cases: Sequence[Case], metric: str) -> tuple[int, int]:
@@ -149,78 +147,49 @@ class Strongest(NamedTuple):
     raw: float  # by the attacker that reads most without the defence
     prior: float  # by the attacker that never looks
     leak: Estimate  # of the way from prior to raw
+    masked_by_seed: FloatArray  # (seed,)
+    leak_by_seed: FloatArray  # (seed,)
+    by_day: FloatArray  # (prior, raw and masked of every appliance, day): what the figures are means of
 
 
 def strongest(cases: Sequence[Case], prior: Mapping[tuple[str, str], FloatArray], metric: str) -> Strongest:
     """Find who reads most: a defence is only as good as its worst case (D11).
 
     `prior` is (target, metric) -> (day,). Both sides may choose: leak compares the best reader behind the
-    defence with the best one without.
+    defence with the best one without. Seeds do not choose: the reader is the same for all of them.
     """
     names = list(dict.fromkeys(case.attacker for case in cases if case.attacker not in FLOORS))
-    tables = {name: _by_target(cases, name, metric) for name in names}
+    read = {name: _read_by(cases, name, metric) for name in names}
     sign = -harm_sign(metric)
-    first = max(names, key=lambda name: sign * mean(_means(tables[name][1])))
-    clean = max(names, key=lambda name: sign * mean(_means(tables[name][0])))
-    targets = list(tables[first][2])
-    floor = np.array([prior[target, metric] for target in targets])
-    floor = np.where(np.isnan(tables[first][1]), np.nan, floor)
-    rows = np.concatenate([floor, tables[clean][0], tables[first][1]])
-    told = estimate(rows, lambda means: float(leak(metric, *_thirds(means))))
-    blind, bare, _ = _thirds(_means(rows))
-    return Strongest(first, estimate(tables[first][1], mean), bare, blind, told)
+    first = max(names, key=lambda name: sign * mean(means(_column(read[name], masked=True))))
+    clean = max(names, key=lambda name: sign * mean(means(_column(read[name], masked=False))))
+    masked = _column(read[first], masked=True)
+    floor = np.array([prior[case.target, metric] for case in read[first]])
+    floor = np.where(np.isnan(masked), np.nan, floor)
+    rows = np.concatenate([floor, _column(read[clean], masked=False), masked])
+    blind, bare, _ = thirds(means(rows))
+    by_seed = [mean(row) for row in np.array([case.masked_by_seed for case in read[first]]).T]
+    return Strongest(
+        attacker=first,
+        masked=estimate(masked, mean),
+        raw=bare,
+        prior=blind,
+        leak=estimate(rows, lambda parts: float(leak(metric, *thirds(parts)))),
+        masked_by_seed=np.array(by_seed),
+        leak_by_seed=leak(metric, blind, bare, by_seed),
+        by_day=rows,
+    )
+
+
+def thirds(parts: FloatArray) -> list[float]:
+    """Average prior, raw and masked over appliances, from the means of the rows of `Strongest.by_day`."""
+    return [mean(part) for part in np.split(parts, 3)]
 
 
 def best_f1(scores: Scores, target: str) -> FloatArray:
     """Return the F1 of every day by the output that reads more of the target."""
     outputs = [scores[target, metric] for metric in ("f1", "f1_head") if (target, metric) in scores]
     return max(outputs, key=mean)
-
-
-def estimate(by_day: FloatArray, statistic: Callable[[FloatArray], float], seed: int = 0) -> Estimate:
-    """Compute a statistic of row means, with a bootstrap over days of its confidence interval.
-
-    `by_day` is (row, day); days are drawn together for all rows, since an easy day is easy for everyone, and
-    equally for every defence, so that intervals of the same days compare.
-    """
-    value = statistic(_means(by_day))
-    days = by_day.shape[1]
-    if days < LEAST_DAYS:
-        return Estimate(value)
-    draws = np.random.default_rng([seed, days]).multinomial(days, np.full(days, 1 / days), RESAMPLES)
-    drawn = np.array([statistic(means) for means in _weighted_means(by_day, draws)])
-    tail = (100.0 - CONFIDENCE_PERCENT) / 2
-    known = drawn[~np.isnan(drawn)]
-    if not len(known):
-        return Estimate(value)
-    low, high = np.percentile(known, [tail, 100.0 - tail])
-    return Estimate(value, float(low), float(high))
-
-
-def mean(values: FloatArray) -> float:
-    """Average what is defined; NaN where nothing is."""
-    known = values[~np.isnan(values)]
-    return float(known.mean()) if known.size else float("nan")
-
-
-def _means(by_day: FloatArray) -> FloatArray:
-    """Average each row over the days on which it is defined."""
-    means: FloatArray = _weighted_means(by_day, np.ones((1, by_day.shape[1])))[0]
-    return means
-
-
-def _weighted_means(by_day: FloatArray, weights: npt.ArrayLike) -> FloatArray:
-    """Average each row with each draw's weight of every day, (draw, row)."""
-    known = ~np.isnan(by_day)
-    counts = np.asarray(weights, float) @ known.T
-    sums = np.asarray(weights, float) @ np.where(known, by_day, 0.0).T
-    means: FloatArray = np.full(sums.shape, np.nan)
-    np.divide(sums, counts, out=means, where=counts > 0)
-    return means
-
-
-def _thirds(values: FloatArray) -> list[float]:
-    return [mean(part) for part in np.split(values, 3)]
 
 
 def _best_f1(both: Mapping[tuple[str, str], Case], target: str) -> Case:
@@ -230,12 +199,13 @@ def _best_f1(both: Mapping[tuple[str, str], Case], target: str) -> Case:
     return Case(raw.attacker, target, BEST_F1, raw.raw_by_day, masked.masked_by_day)
 
 
-def _by_target(
-    cases: Sequence[Case], name: str, metric: str
-) -> tuple[FloatArray, FloatArray, tuple[str, ...]]:
-    """Return raw and masked, (target, day) each, and the appliances."""
-    mine = [
+def _read_by(cases: Sequence[Case], name: str, metric: str) -> list[Case]:
+    """Choose what an attacker reads of appliances."""
+    return [
         case for case in cases if (case.attacker, case.metric) == (name, metric) and case.target != AGGREGATE
     ]
-    raw, masked = (np.array(column) for column in zip(*(case.paired() for case in mine), strict=True))
-    return raw, masked, tuple(case.target for case in mine)
+
+
+def _column(cases: Sequence[Case], masked: bool) -> FloatArray:
+    """Return raw or masked, (appliance, day)."""
+    return np.array([case.paired()[int(masked)] for case in cases])
