@@ -62,7 +62,9 @@ def train(
     ] = opt.SYNTHETIC,
     *,
     method: Annotated[str, typer.Option(help="ppo; or ddql_flat or ddql_mi, to compare with.")] = ddql.PPO,
-    preset: Annotated[str, typer.Option(help="paper (its own settings) or fast.")] = "fast",
+    preset: Annotated[
+        str, typer.Option(help="fast, patient (a longer horizon) or paper (its own settings).")
+    ] = "fast",
     probe: Annotated[str, typer.Option(help="transformer, lstm, cnn or identity.")] = "transformer",
     weight: Annotated[float, typer.Option("--lambda", help="1: privacy alone, 0: cost alone.")] = 1.0,
     budget_days: Annotated[
@@ -104,24 +106,24 @@ def train(
         raise InputError(f"training needs {', '.join(missing)}; get it with {how_to_install('train')}")
     given = opt.reading(timestamp, power, unit, timezone, appliances)
     asked = Asked(
-        source,
-        house,
-        _text(data),
-        start,
-        days,
-        preset,
-        probe,
-        weight,
-        budget_days,
-        choice,
-        clip,
-        seed,
-        _text(battery),
-        tariff,
-        _text(library),
-        given,
-        aggregate,
-        method,
+        source=source,
+        house=house,
+        data=_text(data),
+        start=start,
+        days=days,
+        preset=preset,
+        probe=probe,
+        weight=weight,
+        budget_days=budget_days,
+        choice=choice,
+        clip=clip,
+        seed=seed,
+        battery=_text(battery),
+        tariff=tariff,
+        library=_text(library),
+        reading=given,
+        aggregate=aggregate,
+        method=method,
     )
     if ddql.is_asked(method, out if resume else None):
         ddql.train(asdict(asked), out, resume, lambda known: _days_of(Asked(**known)))
