@@ -14,20 +14,18 @@ from meterveil.bench.alignment.measure import COMPARISONS, Found, Panel, cards_o
 from meterveil.bench.alignment.picture import curves
 from meterveil.bench.alignment.risks import Risk, attacker_risk, mean_risk, probe_risk
 from meterveil.bench.alignment.rollouts import Decisions, Rollouts, act
-from meterveil.bench.alignment.snapshots import Snapshot, learn_with_snapshots
+from meterveil.bench.alignment.snapshots import Snapshot
 from meterveil.core.battery import Battery
 from meterveil.core.env import EnvParams
 from meterveil.core.scenario import Scenario
 from meterveil.core.tariff import PAPER_TARIFF
 from meterveil.data import scenario as rows
 from meterveil.data import synthetic
-from meterveil.data.run import Setup
 from meterveil.data.windows import Scaler
 from meterveil.defenders.manager.policy import ManagerPolicy, Mlp
 from meterveil.defenders.manager.presets import preset
 from meterveil.defenders.manager.probes import Probe
 from meterveil.defenders.manager.reward import ProbeReward
-from meterveil.defenders.manager.run import Options, load_run
 from meterveil.errors import InputError
 from meterveil.plots.alignment import Point, alignment_figure, risk_figure
 
@@ -322,26 +320,6 @@ def test_a_measurement_repeats_with_its_seed(days):
     assert first != other
 
 
-def test_a_training_keeps_its_manager_after_every_update(tmp_path):
-    home = synthetic.household(np.random.default_rng(0), days=2)
-    tiny = replace(preset("fast"), budget_days=4, horizon=256, slots=8, minibatch=128, epochs=2)
-    asked = (home, tuple(home.days()), Setup(LIBRARY), Options(tiny, probe="identity"))
-    snapshots = learn_with_snapshots(*asked, tmp_path / "run")
-    run = load_run(tmp_path / "run")
-    count = len(run.document["curve"])
-    assert [one.update for one in snapshots] == [round(share * count) for share in (0, 0.25, 0.5, 0.75, 1)]
-    assert len(list((tmp_path / "run" / "snapshots").iterdir())) == count + 1
-    for learned, kept in zip(run.network.weights, snapshots[-1].network.weights, strict=True):
-        np.testing.assert_array_equal(learned, kept)
-    assert not np.array_equal(snapshots[0].network.weights[0], snapshots[-1].network.weights[0])
-    again = learn_with_snapshots(*asked, tmp_path / "run")
-    np.testing.assert_array_equal(again[2].network.weights[0], snapshots[2].network.weights[0])
-    for path in (tmp_path / "run" / "snapshots").iterdir():
-        path.unlink()
-    with pytest.raises(InputError, match="kept no snapshot"):
-        learn_with_snapshots(*asked, tmp_path / "run")
-
-
 def test_risks_are_averaged_over_plays_with_an_interval(days):
     panel = Panel(PARAMS, days, IDENTITY, preset("paper"), {"copies": Copies()}, {"fridge": days.load_w})
     manager = network(np.random.default_rng(1))
@@ -364,7 +342,8 @@ def test_cards_hold_every_figure_and_the_pictures_read_them_in_order(tmp_path):
             (name, kind): Interval(2.0 + update, 1.0, 4.0) for name in readers for kind in ("paid", "hours")
         }
         found = Found(update, alignments, means)
-        cards.write(tmp_path, cards_of("redd", found, "alignment_fast", {"plays": 200}, n_days=2))
+        settings = {"plays": 200, "update": update}
+        cards.write(tmp_path, cards_of("redd", found, "alignment_fast", settings, n_days=2))
     read = cards.read(tmp_path, "alignment_fast")
     bounded = {f"{kind}_{name}" for kind in COMPARISONS for name in ("cosine", "gamma")}
     bounded |= {"paid_mean", "hours_mean"}

@@ -23,7 +23,6 @@ RISKS = {"paid": "what a day's decisions are paid", "hours": "mean loss of an ho
 _SPREAD = 0.07
 """Share of the way between two snapshots that neighbouring readers are moved apart."""
 
-
 _DRAWN_APART = {"all six": look.INK, "probe": look.LOAD}
 """Readers that are no attackers -> their colours."""
 
@@ -49,29 +48,19 @@ def alignment_figure(curves: Curves) -> go.Figure:
 
 
 def risk_figure(curves: Curves) -> go.Figure:
-    """Draw the risks themselves along trainings, as shares of what they were before the first update."""
-    shares = {
-        kind: {
-            house: {name: _shares(points) for name, points in readers.items()}
-            for house, readers in houses.items()
-        }
-        for kind, houses in curves.items()
-    }
-    figure = _figure(shares, RISKS, "What a training climbs, and what attackers lose meanwhile", 1.0)
+    """Draw the risks themselves along trainings, as shares of what each was at the first snapshot."""
+    figure = _figure(
+        curves, RISKS, "What a training climbs, and what attackers lose meanwhile", relative=True
+    )
     figure.update_yaxes(tickformat=".0%")
     return figure.update_yaxes(title="of the beginning", col=1)
 
 
-def _shares(points: Sequence[Point]) -> list[Point]:
-    first = points[0].value
-    return [Point(one.update, one.value / first, one.low / first, one.high / first) for one in points]
-
-
-def _figure(curves: Curves, headings: dict[str, str], title: str, level: float = 0.0) -> go.Figure:
+def _figure(curves: Curves, headings: dict[str, str], title: str, *, relative: bool = False) -> go.Figure:
     """Draw a row of panels for each kind of figure and a column for each house."""
     shown = [name for name in headings if name in curves]
     houses = sorted({house for panels in curves.values() for house in panels})
-    named = dict.fromkeys(name for kind in shown for one in curves[kind].values() for name in one)
+    named = {name for kind in shown for one in curves[kind].values() for name in one}
     readers = sorted(named, key=lambda name: (name not in _DRAWN_APART, name))
     titles = [f"<b>{house}</b>: {headings[name]}" for name in shown for house in houses]
     spacing = {"vertical_spacing": 0.3 / len(shown) ** 1.1, "horizontal_spacing": 0.05}
@@ -79,31 +68,33 @@ def _figure(curves: Curves, headings: dict[str, str], title: str, level: float =
     known: set[str] = set()
     for row, kind in enumerate(shown, start=1):
         for column, house in enumerate(houses, start=1):
-            for reader, points in curves[kind].get(house, {}).items():
-                line = _line(reader, points, readers).update(showlegend=reader not in known)
-                panels.add_trace(line, row, column)
+            drawn = curves[kind].get(house, {})
+            for reader in sorted(drawn, key=readers.index):
+                points = drawn[reader]
+                line = _line(reader, points, readers, unit=points[0].value if relative else 1.0)
+                panels.add_trace(line.update(showlegend=reader not in known), row, column)
                 known.add(reader)
-            panels.add_hline(y=level, line_color=look.INK, line_width=1, row=row, col=column)
+            panels.add_hline(y=float(relative), line_color=look.INK, line_width=1, row=row, col=column)
     panels.update_xaxes(title="updates of the manager", row=len(shown))
     height = 300 * len(shown)
     figure = look.figure_of(panels, title, height + 170).update_annotations(font_size=12)
     return figure.update_layout(margin={"t": 115, "b": 55}, legend_y=1 + 25 / height, hovermode="closest")
 
 
-def _line(reader: str, points: Sequence[Point], readers: Sequence[str]) -> go.Scatter:
+def _line(reader: str, points: Sequence[Point], readers: Sequence[str], unit: float) -> go.Scatter:
     """Draw one reader, moved a little aside so that intervals do not hide each other."""
     step = (points[-1].update - points[0].update) / max(len(points) - 1, 1) or 1.0
     aside = (readers.index(reader) - (len(readers) - 1) / 2) * _SPREAD * step
     error = {
-        "array": [point.high - point.value for point in points],
-        "arrayminus": [point.value - point.low for point in points],
+        "array": [(point.high - point.value) / unit for point in points],
+        "arrayminus": [(point.value - point.low) / unit for point in points],
         "thickness": 1,
         "width": 3,
     }
     colour = look.CYCLE[readers.index(reader) % len(look.CYCLE)]
     return go.Scatter(
         x=[point.update + aside for point in points],
-        y=[point.value for point in points],
+        y=[point.value / unit for point in points],
         error_y=error,
         name=look.readable(reader),
         legendgroup=reader,

@@ -14,16 +14,18 @@ from pathlib import Path
 from typing import Any
 
 from meterveil.bench import cards
+from meterveil.bench.alignment import origin
+from meterveil.bench.alignment.estimate import check_plays
 from meterveil.bench.alignment.measure import House, Panel, cards_of
 from meterveil.bench.alignment.picture import draw
-from meterveil.bench.alignment.snapshots import learn_with_snapshots
-from meterveil.core.env import EnvParams
+from meterveil.bench.alignment.snapshots import Asked, Snapshot, learn_with_snapshots
 from meterveil.data.run import Setup
 from meterveil.data.settings import library as read_library
 from meterveil.defenders.manager import probes
 from meterveil.defenders.manager.presets import PRESETS, preset
 from meterveil.defenders.manager.run import Options
 from meterveil.defenders.manager.training import own_randomness
+from meterveil.endings import ending_in_one_line
 from meterveil.errors import InputError
 
 PLAYS = 64
@@ -31,35 +33,36 @@ PLAYS = 64
 
 def measure(house: House, asked: argparse.Namespace) -> None:
     """Measure one house, and keep the cards of each snapshot as soon as it is done."""
-    options = Options(preset(asked.preset))
-    folder = asked.runs / f"{house.name}-{asked.preset}"
-    snapshots = learn_with_snapshots(house.household, house.protocol.training, house.setup, options, folder)
-    params = EnvParams(house.setup.battery, house.setup.library)
-    fitted, probe = house.attackers(), probes.load(folder)
-    panel = Panel(params, house.scenario(), probe, options.preset, fitted, house.truth())
-    settings = {
-        "house": house.protocol.house,
-        "library": house.setup.library.digest()[:12],
-        "preset": asked.preset,
-        "probe": probe.kind,
-        "loss": options.preset.loss,
-        "plays": asked.plays,
-        "last_update": snapshots[-1].update,
-        "days": [str(day) for day in house.judging],
-    }
-    table = _table(asked.preset)
+    options, folder = Options(preset(asked.preset)), asked.runs / f"{house.name}-{asked.preset}"
+    training = Asked(house.household, house.protocol.training, house.setup, options)
+    snapshots = learn_with_snapshots(training, folder)
+    panel, table = house.panel(probes.load(folder), options.preset), _table(asked.preset)
+    shared = _settings(house, panel, asked, snapshots[-1])
     with own_randomness():
         for snapshot in (*snapshots[::4], *snapshots[2::4], *snapshots[1::2]):  # the ends say most
-            if not _is_known(asked.results / table / house.name, {"update": snapshot.update, **settings}):
+            settings = {**origin.of_snapshot(snapshot), **shared}
+            if not origin.is_known(asked.results / table / house.name, panel, settings):
                 found = panel.measure(snapshot, asked.plays, house.setup.seed)
                 cards.write(asked.results, cards_of(house.name, found, table, settings, panel.days.batch))
 
 
-def _is_known(folder: Path, settings: dict[str, Any]) -> bool:
-    """Tell whether a snapshot was measured under these settings: an interrupted measurement goes on."""
-    return folder.is_dir() and any(card["settings"] == settings for card in cards.read(folder))
+def _settings(house: House, panel: Panel, asked: argparse.Namespace, last: Snapshot) -> dict[str, Any]:
+    """Say what the snapshots of a training share: in words, and as hashes of all that can change a figure."""
+    fits = {job.name: job.key() for job in house.jobs()}
+    return {
+        "house": house.protocol.house,
+        "library": house.setup.library.digest()[:12],
+        "preset": asked.preset,
+        "probe": panel.probe.kind,
+        "loss": panel.preset.loss,
+        "days": [str(day) for day in house.judging],
+        "last_update": last.update,
+        "run": last.digest[:12],
+        **origin.shared(panel, fits, asked.plays, house.setup.seed),
+    }
 
 
+@ending_in_one_line()
 def main() -> None:
     """Measure the houses that are named, and draw everything that is known."""
     parser = argparse.ArgumentParser(prog="python -m meterveil.bench.alignment", description=__doc__)
@@ -76,9 +79,10 @@ def main() -> None:
     asked = parser.parse_args()
     if asked.data is None or not Path(asked.data).is_dir():
         raise InputError(f"{asked.data} is no folder of data sets; pass --data or set METERVEIL_DATA")
+    check_plays(asked.plays)
     setup = Setup(read_library(asked.library))
-    for name in asked.houses:
-        measure(House.of(name, Path(asked.data), setup), asked)
+    for house in [House.of(name, Path(asked.data), setup) for name in asked.houses]:
+        measure(house, asked)
     table = _table(asked.preset)
     draw(cards.read(asked.results, table), asked.pictures, table.replace("_", "-"))
 

@@ -37,11 +37,16 @@ class Alignment(NamedTuple):
     """Inner product by the probe's square norm: the largest gamma of Condition A1 without residual error."""
 
 
-def align(probe: FloatArray, attack: FloatArray, seed: int = 0) -> Alignment:
-    """Compare two gradients, (play, parameter) each."""
-    plays = len(probe)
+def check_plays(plays: int) -> int:
+    """Refuse so few plays that nothing can be said."""
     if plays < LEAST_PLAYS:
         raise InputError(f"{plays} plays say nothing about a gradient; give {LEAST_PLAYS} or more")
+    return plays
+
+
+def align(probe: FloatArray, attack: FloatArray, seed: int = 0) -> Alignment:
+    """Compare two gradients, (play, parameter) each."""
+    plays = check_plays(len(probe))
     once = np.ones((1, plays))
     rng = np.random.default_rng([seed, plays])
     drawn = rng.multinomial(plays, np.full(plays, 1.0 / plays), RESAMPLES).astype(np.float64)

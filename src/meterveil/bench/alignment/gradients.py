@@ -24,6 +24,9 @@ REACH = 128
 _HOURS = 24
 _HOURS_BACK = (0, 60, 120, 180)
 _RIDGE = 1.0
+_APART = 10_000
+"""Minutes that lie between the clocks of two episodes where all share one: more than any day has."""
+
 _SOC, _BUDGET = OBSERVATION.index("soc"), OBSERVATION.index("budget_left")
 
 
@@ -135,6 +138,6 @@ def _recent(decisions: Decisions, values: FloatArray, reach: int) -> FloatArray:
     """Sum over the decisions that ended less than `reach` minutes before each one began."""
     so_far = np.concatenate([[0.0], np.cumsum(values)])
     episode, number = decisions.episode, np.arange(len(values))
-    ends, since = (episode * 10_000 + at for at in (decisions.ends, np.maximum(decisions.begins - reach, 0)))
+    ends, since = (episode * _APART + at for at in (decisions.ends, np.maximum(decisions.begins - reach, 0)))
     first = np.minimum(np.searchsorted(ends, since, side="right"), number)
     return np.asarray(so_far[number] - so_far[first])

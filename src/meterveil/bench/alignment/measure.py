@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from meterveil.attackers.fitting import Job
 from meterveil.attackers.protocol import AGGREGATE, Attacker
 from meterveil.attackers.registry import PAPER_SIX
 from meterveil.attackers.threat import fixed
@@ -73,12 +74,18 @@ class House:
         """Make a row of every day of the rollouts."""
         return rows.days(self.household, self.judging, self.setup.tariff)
 
-    def attackers(self) -> dict[str, Attacker]:
-        """Take the fits on the bare training days that `meterveil attack` and `evaluate` make and keep."""
-        taught = [
-            only_days(self.household.select(self.trial.learned), part.days) for part in self.trial.training
-        ]
-        return fixed(PAPER_SIX, taught, (*self.trial.learned, AGGREGATE), self.trial.seed, workers=1)
+    def jobs(self) -> list[Job]:
+        """Name the fits on the bare training days that `meterveil attack` and `evaluate` make and keep."""
+        trial = self.trial
+        record = self.household.select(trial.learned)
+        taught = tuple(only_days(record, part.days) for part in trial.training)
+        return [Job(name, (*trial.learned, AGGREGATE), taught, trial.seed) for name in PAPER_SIX]
+
+    def panel(self, probe: Probe, chosen: Preset) -> Panel:
+        """Gather all who read the days of the rollouts."""
+        params, one = EnvParams(self.setup.battery, self.setup.library), self.jobs()[0]
+        attackers = fixed(PAPER_SIX, one.households, one.targets, one.seed, workers=1)
+        return Panel(params, self.scenario(), probe, chosen, attackers, self.truth())
 
     def truth(self) -> Truth:
         """Lay the targets out as the scenario lays the load out."""
@@ -109,6 +116,11 @@ class Panel:
     preset: Preset
     attackers: Mapping[str, Attacker]
     truth: Truth
+
+    @property
+    def readers(self) -> tuple[str, ...]:
+        """Name all who lose something, in the order of their figures."""
+        return (PROBE, *self.attackers, FAMILY)
 
     @cached_property
     def reward(self) -> ProbeReward:
@@ -171,17 +183,22 @@ def cards_of(house: str, found: Found, table: str, settings: dict[str, Any], n_d
         known = np.isfinite(value)
         card = Card(
             table=table,
-            row=f"{reader}, update {found.update}",
+            row=row_of(reader, found.update),
             column=column,
             dataset=house,
             measured=value if known else None,
             n_days=n_days,
             threat_model="fixed",
-            settings={"update": found.update, **settings},
+            settings=settings,
             note="" if known else "unbounded: noise leaves the probe's gradient no norm",
         )
         cards.append(card)
     return cards
+
+
+def row_of(reader: str, update: int) -> str:
+    """Name the row of a reader's cards."""
+    return f"{reader}, update {update}"
 
 
 def _figures(found: Found) -> Iterator[tuple[str, str, float]]:

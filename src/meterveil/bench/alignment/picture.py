@@ -5,11 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from meterveil.errors import InputError
 from meterveil.plots.alignment import Curves, Point, alignment_figure, risk_figure
 from meterveil.plots.look import save
 
-_FIRST = ("all six", "probe")
-"""Readers that are drawn first; attackers follow by name."""
+_OF_A_SNAPSHOT = ("update", "snapshot")
+"""Settings in which the snapshots of one training differ; they share all others."""
 
 
 def curves(cards: list[dict[str, Any]], ending: str) -> Curves:
@@ -22,7 +23,7 @@ def curves(cards: list[dict[str, Any]], ending: str) -> Curves:
             at = (kind, card["dataset"], reader, card["settings"]["update"])
             known.setdefault(at, {})[bound] = card["measured"]
     drawn: Curves = {}
-    for (kind, house, reader, update), figures in sorted(known.items(), key=_place):
+    for (kind, house, reader, update), figures in sorted(known.items()):
         point = Point(update, *(figures[bound] for bound in ("", "_low", "_high")))
         drawn.setdefault(kind, {}).setdefault(house, {}).setdefault(reader, []).append(point)
     return drawn
@@ -30,10 +31,22 @@ def curves(cards: list[dict[str, Any]], ending: str) -> Curves:
 
 def draw(cards: list[dict[str, Any]], folder: Path, name: str) -> None:
     """Draw the pictures of all houses that were measured."""
+    check_alike(cards)
     save(alignment_figure(curves(cards, "cosine")), folder / f"{name}.png", width=1100)
     save(risk_figure(curves(cards, "mean")), folder / f"{name}-risks.png", width=1100)
 
 
-def _place(item: tuple[tuple[str, str, str, int], Any]) -> tuple[Any, ...]:
-    kind, house, reader, update = item[0]
-    return kind, house, _FIRST.index(reader) if reader in _FIRST else len(_FIRST), reader, update
+def check_alike(cards: list[dict[str, Any]]) -> None:
+    """Refuse cards of a house that were not measured alike: a line through them would mean nothing."""
+    first: dict[str, dict[str, Any]] = {}
+    for card in cards:
+        other = first.setdefault(card["dataset"], card)
+        if _shared(card) != _shared(other):
+            raise InputError(
+                f"on {card['dataset']}, {card['row']} and {other['row']} were not measured alike; "
+                "remove the older of the two, or give --results another folder"
+            )
+
+
+def _shared(card: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in card["settings"].items() if name not in _OF_A_SNAPSHOT}

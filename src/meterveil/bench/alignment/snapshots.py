@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-from safetensors import safe_open
+from safetensors import SafetensorError, safe_open
 from safetensors.numpy import load as load_arrays
 from safetensors.numpy import save as arrays_bytes
 
@@ -17,12 +18,16 @@ from meterveil.data.outputs import write_whole
 from meterveil.data.run import Setup
 from meterveil.data.splits import Days
 from meterveil.data.windows import Scaler
+from meterveil.defenders import checkpoints, runs
 from meterveil.defenders.lessons import training_scenario
+from meterveil.defenders.manager import checkpoint
 from meterveil.defenders.manager.env import TrainingHouseholds
 from meterveil.defenders.manager.policy import Mlp
-from meterveil.defenders.manager.probes import Probe
+from meterveil.defenders.manager.probes import CARD, Probe
+from meterveil.defenders.manager.probes import load as load_probe
 from meterveil.defenders.manager.reward import ProbeReward
 from meterveil.defenders.manager.run import (
+    FORMAT,
     RUN,
     Listeners,
     Options,
@@ -37,6 +42,9 @@ FOLDER = "snapshots"
 SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
 """Of the updates: where along a training one looks."""
 
+_STANDING = ("status", "version")
+"""What a run says of itself that was not asked of it."""
+
 _LAYERS = ("mlp_extractor.policy_net.0", "mlp_extractor.policy_net.2", "action_net")
 
 
@@ -46,40 +54,98 @@ class Snapshot(NamedTuple):
     update: int
     network: Mlp
 
+    @property
+    def digest(self) -> str:
+        """Hash the weights, as a run states those that it ends with."""
+        return runs.hash_of(arrays_bytes(self.network.arrays()))
 
-def learn_with_snapshots(
-    household: Household, days: Days, setup: Setup, options: Options, folder: Path
-) -> list[Snapshot]:
+
+@dataclass(frozen=True)
+class Asked:
+    """Say which training is meant."""
+
+    household: Household
+    days: Days
+    setup: Setup
+    options: Options
+
+    @property
+    def params(self) -> EnvParams:
+        """Fix what an episode does not change."""
+        return EnvParams(self.setup.battery, self.setup.library)
+
+    def lesson(self, probe: Probe) -> Lesson:
+        """Say what is learned where this probe pays."""
+        scenario, options = training_scenario(self.household, self.days, self.setup), self.options
+        rest = (options.preset, options.weight, self.setup.seed, options.clip_signatures)
+        return Lesson(self.params, scenario, probe, *rest)
+
+    def document(self) -> dict[str, Any]:
+        """Say it as a run does, without how far it has come."""
+        said = runs.begun(FORMAT, self.household, self.days, self.setup, {})
+        said |= {"library": self.setup.library.digest(), **asdict(self.options)}
+        known: dict[str, Any] = json.loads(json.dumps(said))
+        return {name: value for name, value in known.items() if name not in _STANDING}
+
+
+def learn_with_snapshots(asked: Asked, folder: Path) -> list[Snapshot]:
     """Train as `meterveil train` does, or go on with it, and return the managers at the shares of the way.
 
-    The run is the very one that the verb makes: the same seed ends with the same weights.
+    The run is the very one that the verb makes: the same seed ends with the same weights. One that lies in
+    the folder already is taken only where it is the one asked for.
     """
-    kept = folder / FOLDER
+    if any((folder / name).exists() for name in (RUN, CARD, CHECKPOINT)):
+        _check_asked(asked, folder)
     if not _is_finished(folder):
-        if (folder / CHECKPOINT).exists() and not (kept / _name(0)).exists():
-            raise InputError(f"the training in {folder} kept no snapshots; give a folder of its own")
-        _keep(kept, 0, first_network(household, days, setup, options))
+        _keep_begun(asked, folder)
         listeners = Listeners(on_update=lambda _: _keep_latest(folder))
-        learn(household, days, setup, options, folder, listeners=listeners)
-    count = len(read_document(folder)["curve"])
-    return [_read(kept, round(share * count)) for share in SHARES]
+        learn(asked.household, asked.days, asked.setup, asked.options, folder, listeners=listeners)
+    document = read_document(folder)
+    count = len(document["curve"])
+    snapshots = [_read(folder / FOLDER, round(share * count)) for share in SHARES]
+    if snapshots[-1].digest != document["weights"]:
+        raise InputError(f"the snapshots in {folder} are of another training; give a folder to train anew")
+    return snapshots
 
 
-def first_network(household: Household, days: Days, setup: Setup, options: Options) -> Mlp:
+def first_network(asked: Asked) -> Mlp:
     """Draw the weights that a training begins with; they depend on the seed and on no reward."""
-    params, scenario = EnvParams(setup.battery, setup.library), training_scenario(household, days, setup)
-    formula = Probe("identity", Scaler(0.0, 1.0))
-    lesson = Lesson(params, scenario, formula, options.preset, seed=setup.seed)
-    households = TrainingHouseholds(params, scenario, ProbeReward(formula, scenario), options.preset)
+    lesson = asked.lesson(Probe("identity", Scaler(0.0, 1.0)))
+    reward = ProbeReward(lesson.probe, lesson.scenario)
+    households = TrainingHouseholds(lesson.params, lesson.scenario, reward, lesson.preset)
     with own_randomness():
         return actor(build(lesson, households))
 
 
+def _check_asked(asked: Asked, folder: Path) -> None:
+    """Refuse another training: first by what it says of itself, then by the very readings and the probe."""
+    document = read_document(folder)
+    said = {**document, **document["options"]}
+    other = [name for name, value in asked.document().items() if said.get(name) != value]
+    if other:
+        raise InputError(
+            f"the training in {folder} is not the one asked for (other: {', '.join(other)}); "
+            "give another folder, or remove this one"
+        )
+    if (folder / CHECKPOINT).exists():
+        checkpoints.read(folder / CHECKPOINT, checkpoint.FORMAT, asked.lesson(load_probe(folder)).key())
+
+
 def _is_finished(folder: Path) -> bool:
-    if not (folder / RUN).exists() or read_document(folder)["status"] != "finished":
+    if not (folder / RUN).exists() or read_document(folder)["status"] != runs.FINISHED:
         return False
     load_run(folder)  # refuses what was altered
     return True
+
+
+def _keep_begun(asked: Asked, folder: Path) -> None:
+    """Keep where a training begins, or goes on: a kill may have come before its last update was kept."""
+    if not (folder / CHECKPOINT).exists():
+        _keep(folder / FOLDER, 0, first_network(asked))
+    elif (folder / FOLDER / _name(0)).exists():
+        _keep_latest(folder)
+    else:
+        raise InputError(f"the training in {folder} kept no snapshots; give a folder of its own")
 
 
 def _keep_latest(folder: Path) -> None:
@@ -104,9 +170,9 @@ def _read(folder: Path, update: int) -> Snapshot:
     path = folder / _name(update)
     try:
         return Snapshot(update, Mlp.of(load_arrays(path.read_bytes())))
-    except OSError as error:
+    except (OSError, SafetensorError) as error:
         raise InputError(
-            f"the training kept no snapshot {path}; give another folder to train anew"
+            f"the training kept no whole snapshot {path}; give another folder to train anew"
         ) from error
 
 
