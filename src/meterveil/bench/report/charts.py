@@ -9,7 +9,8 @@ import plotly.graph_objects as go
 
 from meterveil.bench.report.columns import COLUMNS
 from meterveil.bench.report.compare import Comparison, case_figures
-from meterveil.bench.report.leaderboard import Board
+from meterveil.bench.report.leaderboard import Board, standing_name
+from meterveil.bench.report.names import row_name
 from meterveil.bench.report.reading import Results
 from meterveil.plots.evaluation import Point, defences_figure
 from meterveil.plots.report import (
@@ -37,7 +38,7 @@ def bars_chart(comparisons: Comparisons) -> go.Figure | None:
     if not _is_measured(comparisons):
         return None
     panels = {
-        COLUMNS[column].words: {one.row: _pair(one) for one in comparisons if one.column == column}
+        COLUMNS[column].words: {row_name(one.row): _pair(one) for one in comparisons if one.column == column}
         for column in HEADLINES
     }
     return bars_figure(panels)
@@ -87,7 +88,7 @@ def board_chart(board: Board) -> go.Figure | None:
         read = one.adaptive_f1 if board.threat == "adaptive" else one.fixed_f1
         if read and one.throughput_kwh:
             bounds = [float("nan") if end is None else end for end in (read.low, read.high)]
-            points.append(Point(_short(one.label), one.throughput_kwh.value, read.value, *bounds))
+            points.append(Point(standing_name(one), one.throughput_kwh.value, read.value, *bounds))
     return defences_figure(points, board.prior_f1, board.raw_f1, board.threat) if points else None
 
 
@@ -110,11 +111,6 @@ def _along(comparisons: Comparisons, factor: str, column: str) -> dict[float, Pa
         if one.column == column and (value or one.row == "main"):
             found[float(value.group(1)) if value else _MAIN[factor]] = _pair(one)
     return found
-
-
-def _short(label: str) -> str:
-    """Leave out what finds no room beside a point on a phone."""
-    return label.replace(" settings)", ")")
 
 
 def _pair(one: Comparison) -> Pair:

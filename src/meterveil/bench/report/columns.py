@@ -54,6 +54,7 @@ COLUMNS: dict[str, Column] = {
     "sae_increase_percent": _points("SAE Inc. %"),
     "f1_reduction_percent": _points("F1 Red. %"),
     "difference": _points("points"),
+    "f1_difference": Column("F1", 2, -1, 0.05),
     "rmse_significant": Column("RMSE sig.", 0, 1, 0.10),
     "mae_significant": Column("MAE sig.", 0, 1, 0.10),
     "sae_significant": Column("SAE sig.", 0, 1, 0.10),
@@ -72,6 +73,8 @@ COLUMNS: dict[str, Column] = {
     "soc_end": Column("SoC at midnight", 2, 0, 0.05),
     "strongest_f1": Column("F1 of the strongest", 2, -1, 0.05),
     "f1_leak": Column("leak", 2, -1, 0.05),
+    "event_f1": Column("events F1", 2, -1, 0.05),
+    "information_bits": Column("bits", 3, -1, 0.01),
     "rmse_delta": Column("ΔRMSE, W", 1, 1, 5.0),
     "mae_delta": Column("ΔMAE, W", 1, 1, 2.0),
     "sae_delta": Column("ΔSAE", 2, 1, 0.1),
@@ -108,7 +111,7 @@ def tolerance_rows() -> list[list[str]]:
     better = {1: "more", -1: "less", 0: "neither"}
     rows = [["column", "better", "reproduced within"]]
     for name, column in COLUMNS.items():
-        if name == "difference":
+        if name.endswith("difference"):
             continue
         unit = " of the share" if is_count(name) else ""
         rows.append([column.words, better[column.better], f"±{column.absolute:g}{unit} or 10 %"])

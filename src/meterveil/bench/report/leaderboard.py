@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from meterveil.bench.cards import ThreatModel
 from meterveil.bench.report.lookup import Found, Recorded
+from meterveil.bench.report.names import row_name
 from meterveil.bench.report.reading import Results
 
 _STANDS_FOR = {"baseline_comparison": r"evaluation_(paper|one)_day", "many_days": r"evaluation_\d+_days"}
@@ -29,8 +30,9 @@ class Standing(NamedTuple):
     throughput_kwh: Found | None
     soc_end: Found | None
     neutral_cost: Found | None
-    event_f1: float | None
-    information_bits: float | None
+    event_f1: Found | None
+    information_bits: Found | None
+    submitted: str = ""  # by whom, where it was measured elsewhere
 
 
 class Board(NamedTuple):
@@ -43,27 +45,62 @@ class Board(NamedTuple):
     raw_f1: float | None  # of the strongest attacker of this threat model, without a defence
     prior_f1: float | None  # of the attacker that never looks
     attackers: dict[ThreatModel, tuple[str, ...]]  # who read, as far as the cards say so
+    days: frozenset[str] = frozenset()
+    submitted: str = ""  # by whom, where nothing of ours compares
+
+
+def standing_name(one: Standing) -> str:
+    """Write what a defence is called, and by whom it was measured where that is not us."""
+    return f"{row_name(one.label)} (submitted: {one.submitted})" if one.submitted else row_name(one.label)
 
 
 def boards(results: Results) -> list[Board]:
-    """Rank the defences of every comparison that is recorded."""
-    tables = list(results.tables)
-    recorded = {table for table, _ in tables}
-    chosen = []
+    """Rank the defences of every comparison that is recorded, and those that others submitted beside them."""
+    found = [_board(*key, Recorded(results.of(*key))) for key in _chosen(results)]
+    for name, theirs in results.submitted.items():
+        for (table, dataset), cards in theirs.items():
+            if any(re.fullmatch(f"{own}|{stand_in}", table) for own, stand_in in _STANDS_FOR.items()):
+                _join(found, _board(table, dataset, Recorded(cards), name))
+    return [board for board in found if board.standings]
+
+
+def _chosen(results: Results) -> Iterator[tuple[str, str]]:
+    recorded = {table for table, _ in results.tables}
     for name, stand_in in _STANDS_FOR.items():
         names = [name] if name in recorded else sorted(t for t in recorded if re.fullmatch(stand_in, t))
-        chosen += [(table, dataset) for table, dataset in tables if table in names]
-    return [board for key in chosen if (board := _board(*key, results)).standings]
+        yield from (key for key in results.tables if key[0] in names)
 
 
-def _board(table: str, dataset: str, results: Results) -> Board:
-    recorded = Recorded(results.of(table, dataset))
-    standings = [_standing(recorded, label) for label in recorded.labels]
+def _board(table: str, dataset: str, recorded: Recorded, submitted: str = "") -> Board:
+    standings = [_standing(recorded, label, submitted) for label in recorded.labels]
     measured = [one for one in standings if one.adaptive_f1 or one.fixed_f1]
     threat: ThreatModel = "adaptive" if any(one.adaptive_f1 for one in measured) else "fixed"
     raw_f1, prior_f1 = _level(recorded, "strongest_f1_raw", threat), _level(recorded, "prior_f1", *_THREATS)
     attackers = {name: found for name in _THREATS if (found := recorded.attackers(name))}
-    return Board(table, dataset, tuple(sorted(measured, key=_rank)), threat, raw_f1, prior_f1, attackers)
+    days = frozenset(recorded.days())
+    ranked = tuple(sorted(measured, key=_rank))
+    return Board(table, dataset, ranked, threat, raw_f1, prior_f1, attackers, days, submitted)
+
+
+def _join(found: list[Board], theirs: Board) -> None:
+    """Put submitted defences on the board of ours with which they compare, or on one of their own."""
+    for number, board in enumerate(found):
+        if _compares(board, theirs):
+            known = {one.label for one in board.standings}
+            new = [one for one in theirs.standings if one.label not in known]
+            ranked = tuple(sorted([*board.standings, *new], key=_rank))
+            found[number] = board._replace(standings=ranked)
+            return
+    found.append(theirs)
+
+
+def _compares(board: Board, theirs: Board) -> bool:
+    """Tell whether the same days were read, and by at least the attackers that read ours."""
+    same_days = (board.dataset, board.days) == (theirs.dataset, theirs.days) and len(board.days) == 1
+    threats = [threat for threat in _THREATS if threat in theirs.attackers]
+    return same_days and all(
+        set(board.attackers.get(threat, ())) <= set(theirs.attackers[threat]) for threat in threats
+    )
 
 
 def _rank(one: Standing) -> tuple[bool, float, float]:
@@ -73,7 +110,7 @@ def _rank(one: Standing) -> tuple[bool, float, float]:
     return one.adaptive_f1 is None, adaptive, fixed
 
 
-def _standing(recorded: Recorded, label: str) -> Standing:
+def _standing(recorded: Recorded, label: str, submitted: str) -> Standing:
     return Standing(
         label,
         recorded.find(label, "strongest_f1", "adaptive"),
@@ -85,26 +122,13 @@ def _standing(recorded: Recorded, label: str) -> Standing:
         recorded.find(label, "throughput_kwh"),
         recorded.find(label, "soc_end"),
         recorded.find(label, "soc_neutral_cost"),
-        _events(recorded, label),
-        recorded.information_bits(label),
+        recorded.find(label, "event_f1", "adaptive") or recorded.find(label, "event_f1"),
+        recorded.find(label, "information_bits"),
+        submitted,
     )
-
-
-def _events(recorded: Recorded, label: str) -> float | None:
-    """Return the F1 of uses found, by the attacker that finds most, under the harder threat measured."""
-    cases = recorded.cases(label, "adaptive") or recorded.cases(label)
-    by_attacker: dict[str, list[float]] = {}
-    for key, found in cases.items():
-        if key.metric == "event_f1":
-            by_attacker.setdefault(key.attacker, []).append(found.value)
-    return max((_mean(values) for values in by_attacker.values()), default=None)
 
 
 def _level(recorded: Recorded, column: str, *threats: ThreatModel) -> float | None:
     """Return what is the same beside every defence of these threat models."""
     found = (recorded.find(label, column, threat) for label in recorded.labels for threat in threats)
     return next((one.value for one in found if one), None)
-
-
-def _mean(values: Sequence[float]) -> float:
-    return sum(values) / len(values)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import json
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -34,6 +35,7 @@ class Found(NamedTuple):
     seeds: int = 1
     n_days: int = 1
     note: str = ""
+    p: float | None = None  # that chance alone makes such a difference, where one was tested
 
 
 class CaseKey(NamedTuple):
@@ -77,12 +79,20 @@ class Recorded:
         named = [place_of(card).label for card in self.cards if place_of(card).what in wholes]
         return tuple(dict.fromkeys([*named, *(card.row for card in missing)]))
 
+    @property
+    def _summaries(self) -> dict[str, Callable[[str, ThreatModel], Found | None]]:
+        return {
+            "aggregate_delta_rmse_w": self._aggregate,
+            "event_f1": self._events,
+            "information_bits": self._information,
+        }
+
     def find(self, label: str, column: str, threat: ThreatModel = "fixed") -> Found | None:
         """Return a figure of a defence as a whole: its headline, its battery, or a mean over its cases."""
         if column in _MEANS:
             return self._mean(label, threat, *_MEANS[column])
-        if column == "aggregate_delta_rmse_w":
-            return self._aggregate(label, threat)
+        if column in self._summaries:
+            return self._summaries[column](label, threat)
         if column == "training_hours":
             seconds = self._card(Place(BATTERY, label, "clean"), "training_seconds")
             return seconds and seconds._replace(value=seconds.value / _HOUR_S, spread=None)
@@ -97,20 +107,27 @@ class Recorded:
         """Return what every attacker reads of every target behind a defence."""
         return {CaseKey(*key): found for key, found in self._cases(label, threat)}
 
-    def information_bits(self, label: str) -> float | None:
-        """Return what a minute of the meter tells of an appliance, mean over appliances."""
-        found = [
-            card.measured
-            for (place, column), card in self._by_place.items()
-            if place.label == label and place.what.startswith(f"{METER} ") and column == "information_bits"
-        ]
-        return _mean([value for value in found if value is not None])
+    def gap(self, place: Place, column: str) -> Found | None:
+        """Return a tested difference between two defences, with its p."""
+        found, p = self._card(place, column), self._by_place.get((place, f"{column}_p"))
+        return found and found._replace(p=p.measured if p else None)
 
     def attackers(self, threat: ThreatModel) -> tuple[str, ...]:
         """Name those whose figures the headlines of a threat model are, each once."""
-        headlines = [card for card in self.cards if place_of(card).what == HEADLINE]
-        said = [card.settings.get("attackers", ()) for card in headlines if card.threat_model == threat]
+        said = [card.settings.get("attackers", ()) for card in self._headlines if card.threat_model == threat]
         return tuple(dict.fromkeys(name for names in said for name in names))
+
+    def days(self) -> set[str]:
+        """Describe the days that the headlines are of: figures of other days do not compare."""
+        named = ("house", "test", "aggregate")
+        return {
+            json.dumps([*(card.settings.get(name) for name in named), card.n_days])
+            for card in self._headlines
+        }
+
+    @cached_property
+    def _headlines(self) -> tuple[Card, ...]:
+        return tuple(card for card in self.cards if place_of(card).what == HEADLINE)
 
     def excuse(self, label: str) -> str:
         """Say why a row could not be measured, in the words of its cards; "" where there is no such card."""
@@ -133,7 +150,9 @@ class Recorded:
             return None
         low, high = (self._by_place.get((place, f"{column}_{end}")) for end in ("low", "high"))
         bounds = (low.measured, high.measured) if low and high else (None, None)
-        return Found(card.measured, card.spread, *bounds, None, len(card.seeds), card.n_days, card.note)
+        is_over_days = low is not None and place.what == BATTERY  # as the interval, which says more
+        spread = None if is_over_days else card.spread
+        return Found(card.measured, spread, *bounds, None, len(card.seeds), card.n_days, card.note)
 
     def _cases(self, label: str, threat: ThreatModel) -> Iterator[tuple[tuple[str, str, str], Found]]:
         for place, column in self._by_place:
@@ -159,6 +178,25 @@ class Recorded:
             if (delta := deltas[key]) is not None
         ]
         return _summed_up(values, list(read.values()))
+
+    def _events(self, label: str, threat: ThreatModel) -> Found | None:
+        """Return the F1 of uses found, mean over appliances, by the attacker that finds most."""
+        by_attacker: dict[str, list[Found]] = {}
+        for key, found in self.cases(label, threat).items():
+            if key.metric == "event_f1":
+                by_attacker.setdefault(key.attacker, []).append(found)
+        means = [_summed_up([one.value for one in several], several) for several in by_attacker.values()]
+        return max((one for one in means if one), key=lambda one: one.value, default=None)
+
+    def _information(self, label: str, threat: ThreatModel) -> Found | None:
+        """Return what a minute of the meter tells of an appliance, mean over appliances, whoever reads."""
+        known = [
+            found
+            for place, column in self._by_place
+            if place.label == label and place.what.startswith(f"{METER} ") and column == "information_bits"
+            if (found := self._card(place, column))
+        ]
+        return _summed_up([found.value for found in known], known)
 
     def _aggregate(self, label: str, threat: ThreatModel) -> Found | None:
         cases = self.cases(label, threat)

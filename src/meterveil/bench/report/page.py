@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from meterveil.bench.report import chance
+from meterveil.bench.report.adaptive import adaptive_case_sections, adaptive_comparisons, adaptive_sections
 from meterveil.bench.report.charts import CHARTS, board_chart, cases_chart
 from meterveil.bench.report.claims import claims
 from meterveil.bench.report.columns import MARKS, RELATIVE, Verdict, tolerance_rows
 from meterveil.bench.report.compare import Comparison, TableSpec, compare, compare_cases, datasets_of, tally
 from meterveil.bench.report.leaderboard import Board, boards
+from meterveil.bench.report.names import dataset_name
 from meterveil.bench.report.reading import Results
 from meterveil.bench.report.rows import board_rows, board_words, case_rows
-from meterveil.bench.report.specs import DATASETS, SPECS
+from meterveil.bench.report.specs import SPECS
 from meterveil.bench.report.strength import strength_sections
 from meterveil.bench.report.text import (
     LEGEND,
@@ -20,6 +23,7 @@ from meterveil.bench.report.text import (
     pivot_rows,
     reason_words,
 )
+from meterveil.bench.report.verdict import verdict_words
 from meterveil.plots.long_page import long_page
 from meterveil.plots.look import readable
 from meterveil.plots.page import Section
@@ -39,49 +43,63 @@ _VERDICTS = (
     "direction. Counts of significant cases compare as shares, since the data at hand hold 18 of the "
     "paper's 24 cases of UK-DALE (D12)."
 )
+_CLAIMS = "What the paper claims, a line each, and what adaptive attackers read, which it leaves open."
+_READING = "± is the deviation over seeds; brackets are 95 % intervals over days."
 _BOARD = (
     "Best first by what the strongest attacker reads who was trained on days that this very defence masked "
     "(adaptive); fixed attackers never saw it. Leak is the share left of what the meter told beyond habits: "
     "at 0 nothing. Events is the F1 of uses found, by the attacker that finds most; bits is what a minute "
-    "of the meter tells of an appliance, whoever reads it. Compare defences at equal kWh."
+    "of the meter tells of an appliance, whoever reads it. Compare defences at equal kWh. What others sent "
+    "with meterveil submit is marked as submitted."
 )
 _CASES = "Six attackers and every appliance on the paper's test day, behind our learned defence."
-_KNOWN_TABLES = ("baseline_comparison", "many_days", "strength_", "crossing_", "adaptive_", "evaluation_")
+_KNOWN_TABLES = (
+    "baseline_comparison",
+    "many_days",
+    "strength_",
+    "crossing_",
+    "adaptive_",
+    "evaluation_",
+    chance.TABLE,
+)
 
 
 def report_page(results: Results) -> str:
     """Write the page."""
     sections = [*_summary(results), *_boards(results)]
     for spec in SPECS:
-        sections += _table(spec, results)
-    sections += [*_case_sections(results), *strength_sections(results), *_others(results)]
+        sections += [*_table(spec, results), *adaptive_sections(spec, results)]
+    sections += [
+        *_case_sections(results),
+        *adaptive_case_sections(results),
+        *strength_sections(results),
+        *_others(results),
+    ]
     sections += [*_missing(results), *_rules()]
     signs = {MARKS[verdict]: colour for verdict, colour in _COLOURS.items()}
     colours: dict[str, str] = {**{str(verdict): colour for verdict, colour in _COLOURS.items()}, **signs}
-    return long_page("meterveil: the paper beside the measurement", sections, _intro(results), colours)
+    return long_page(
+        "meterveil: the paper beside the measurement", sections, verdict_words(results) or _CLAIMS, colours
+    )
 
 
 def all_comparisons(results: Results) -> dict[str, list[Comparison]]:
     """Compare every table of the paper, and ours beyond it."""
     found = {
-        spec.name: [one for dataset in datasets_of(spec, results) for one in compare(spec, dataset, results)]
+        f"{spec.name}{ending}": [
+            one for dataset in datasets_of(spec, results) for one in compared(spec, dataset, results)
+        ]
         for spec in SPECS
+        for ending, compared in (("", compare), ("_adaptive", adaptive_comparisons))
     }
     return found | {f"attacker_{dataset}": compare_cases(dataset, results) for dataset in ("ukdale", "redd")}
 
 
-def _intro(results: Results) -> str:
+def _summary(results: Results) -> Iterator[Section]:
     counts = tally([one for several in all_comparisons(results).values() for one in several])
     shown = [verdict for verdict in MARKS if verdict != "beyond the paper"]
-    words = ", ".join(f"{counts.get(verdict, 0)} {verdict}" for verdict in shown)
-    return (
-        "Every figure of the paper beside ours, read from result cards; nothing is measured here. "
-        f"Of the paper's figures: {words}. Signs: {LEGEND}."
-    )
-
-
-def _summary(results: Results) -> Iterator[Section]:
-    words = "What the paper claims, a line each, and what adaptive attackers read, which it leaves open."
+    said = ", ".join(f"{counts.get(verdict, 0)} {verdict}" for verdict in shown)
+    words = f"{_CLAIMS} Of all the paper's figures: {said}. {_READING} Signs: {LEGEND}."
     yield Section("Claims", words, claim_rows(claims(results)))
 
 
@@ -92,7 +110,8 @@ def _rules() -> Iterator[Section]:
 def _boards(results: Results) -> Iterator[Section]:
     words = _BOARD
     for board in boards(results):
-        heading = f"Leaderboard: {_named(board.dataset)}, {_days(board)}"
+        by_others = f", submitted by {board.submitted} ({readable(board.table)})" if board.submitted else ""
+        heading = f"Leaderboard: {dataset_name(board.dataset)}, {_days(board)}{by_others}"
         said = " ".join(part for part in (words, board_words(board)) if part)
         yield Section(heading, said, board_rows(board), board_chart(board))
         words = ""
@@ -112,7 +131,7 @@ def _table(spec: TableSpec, results: Results) -> Iterator[Section]:
             continue
         comparisons = compare(spec, dataset, results)
         draw = CHARTS.get(spec.name)
-        name = _named(dataset)
+        name = dataset_name(dataset)
         heading = spec.title if name in spec.title else f"{spec.title}, {name}"
         said = " ".join(
             part for part in (words, measured_words(comparisons), reason_words(comparisons)) if part
@@ -124,7 +143,7 @@ def _table(spec: TableSpec, results: Results) -> Iterator[Section]:
 def _case_sections(results: Results) -> Iterator[Section]:
     for dataset in ("ukdale", "redd"):
         if results.of("overall_transfer", dataset):
-            heading = f"Every attacker and appliance, {_named(dataset)}"
+            heading = f"Every attacker and appliance, {dataset_name(dataset)}"
             words = " ".join([_CASES, reason_words(compare_cases(dataset, results))]).strip()
             yield Section(heading, words, case_rows(dataset, results), cases_chart(dataset, results))
 
@@ -147,20 +166,16 @@ def _others(results: Results) -> Iterator[Section]:
             ]
             for card in cards
         ]
-        yield Section(f"{readable(table).capitalize()}, {_named(dataset)}", "", [*rows, *body])
+        yield Section(f"{readable(table).capitalize()}, {dataset_name(dataset)}", "", [*rows, *body])
 
 
 def _missing(results: Results) -> Iterator[Section]:
     rows = [["table", "data set", "command"]]
     for spec in SPECS:
         datasets = [dataset for dataset in spec.datasets if not results.of(spec.name, dataset)]
-        rows += [[spec.title, _named(dataset), spec.command] for dataset in datasets]
+        rows += [[spec.title, dataset_name(dataset), spec.command] for dataset in datasets]
     if len(rows) > 1:
         yield Section("Not run yet", "Tables that these results do not hold, and what measures them.", rows)
-
-
-def _named(dataset: str) -> str:
-    return DATASETS.get(dataset, dataset)
 
 
 def missing_tables(results: Results) -> Sequence[str]:

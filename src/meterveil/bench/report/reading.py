@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
 from pydantic import ValidationError
 
-from meterveil.bench.cards import Card, files
+from meterveil.bench.cards import SUBMITTED, Card, files
 from meterveil.bench.documents import DOCUMENTS, Document, faults
 from meterveil.errors import InputError
+
+Tables = dict[tuple[str, str], tuple[Card, ...]]
+"""Table and data set -> cards."""
 
 
 @dataclass(frozen=True)
@@ -21,14 +24,13 @@ class Results:
     cards: tuple[Card, ...]
     commits: tuple[str, ...] = ()
     """Of the package that measured them, each once."""
+    submitted: Mapping[str, Tables] = field(default_factory=dict)
+    """Name -> what was measured elsewhere and kept under it by `meterveil submit`."""
 
     @cached_property
-    def tables(self) -> dict[tuple[str, str], tuple[Card, ...]]:
+    def tables(self) -> Tables:
         """Table and data set -> its cards."""
-        found: dict[tuple[str, str], list[Card]] = {}
-        for card in self.cards:
-            found.setdefault((card.table, card.dataset), []).append(card)
-        return {key: tuple(cards) for key, cards in found.items()}
+        return _tables(self.cards)
 
     def of(self, table: str, dataset: str) -> Sequence[Card]:
         """Return the cards of a table on a data set; none where it has not been run."""
@@ -40,10 +42,21 @@ def read_results(folder: Path) -> Results:
     if not folder.is_dir():
         raise InputError(f"{folder} is no folder of results; give the one that meterveil reproduce wrote")
     documents = [document for path in files(folder) for document in _read(path)]
-    if not documents:
+    submitted = {
+        path.name: _tables([one.card() for file in files(path) for one in _read(file)])
+        for path in sorted((folder / SUBMITTED).glob("*/"))
+    }
+    if not documents and not submitted:
         raise InputError(f"{folder} holds no result cards; run meterveil reproduce first")
     commits = sorted({document.commit for document in documents})
-    return Results(tuple(document.card() for document in documents), tuple(commits))
+    return Results(tuple(document.card() for document in documents), tuple(commits), submitted)
+
+
+def _tables(cards: Iterable[Card]) -> Tables:
+    found: dict[tuple[str, str], list[Card]] = {}
+    for card in cards:
+        found.setdefault((card.table, card.dataset), []).append(card)
+    return {key: tuple(several) for key, several in found.items()}
 
 
 def _read(path: Path) -> list[Document]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from meterveil.bench.report.compare import case_figures, compare_cases
-from meterveil.bench.report.leaderboard import Board
+from meterveil.bench.report.leaderboard import Board, standing_name
 from meterveil.bench.report.reading import Results
 from meterveil.bench.report.text import found_text, marked_text
 from meterveil.plots.attack import label
@@ -32,7 +32,7 @@ def board_rows(board: Board) -> list[list[str]]:
     for rank, one in enumerate(board.standings, start=1):
         rows.append(
             [
-                readable(one.label),
+                standing_name(one),
                 str(rank) if one.adaptive_f1 else "",
                 found_text(one.adaptive_f1, 2),
                 found_text(one.adaptive_leak, 2),
@@ -40,8 +40,8 @@ def board_rows(board: Board) -> list[list[str]]:
                 found_text(one.fixed_leak, 2),
                 found_text(one.rmse_increase, 1),
                 found_text(one.f1_reduction, 1),
-                "" if one.event_f1 is None else f"{one.event_f1:.2f}",
-                "" if one.information_bits is None else f"{one.information_bits:.3f}",
+                found_text(one.event_f1, 2),
+                found_text(one.information_bits, 3),
                 found_text(one.throughput_kwh, 2),
                 found_text(one.soc_end, 2),
                 found_text(one.neutral_cost, 3),

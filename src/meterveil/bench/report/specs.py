@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from meterveil.bench.report.compare import TableSpec
 
-DATASETS: dict[str, str] = {"ukdale": "UK-DALE", "redd": "REDD", "refit": "REFIT", "synthetic": "synthetic"}
-"""Data set -> how it is written."""
-
 _CHANGES = ("rmse_increase_percent", "f1_reduction_percent", "rmse_significant", "f1_significant")
 _COSTS = ("energy_cost", "degradation_cost", "total_cost", "soc_neutral_cost", "throughput_kwh", "soc_end")
 _OTHER_DAYS = (
@@ -38,14 +35,15 @@ SPECS: tuple[TableSpec, ...] = (
     TableSpec(
         "baseline_comparison",
         "Comparison with other defences",
-        "The same day and the same fixed attackers for every defence. random_equal moves what ours moves "
-        "(D8); the neutral cost includes what it takes to begin the next day with the same charge (D7).",
+        "The same day and the same fixed attackers for every defence. Chance at equal kWh plays signatures "
+        "by dice and moves what ours moves (D8); the neutral cost includes what it takes to begin the next "
+        "day with the same charge (D7).",
         (*_CHANGES, *_COSTS, "training_hours"),
     ),
     TableSpec(
         "probe_ablation",
         "Which probe",
-        "The network that stands in for unknown attackers during training. identity, which only "
+        "The network that stands in for unknown attackers during training. Identity, which only "
         "measures how far the meter was moved, is beyond the paper.",
         _CHANGES,
         ("ukdale",),

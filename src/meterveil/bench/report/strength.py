@@ -8,8 +8,8 @@ from meterveil.attackers.registry import FLOORS
 from meterveil.bench.attack_page import along, curve_chart, strength_chart
 from meterveil.bench.cards import Card
 from meterveil.bench.floors import F1_COLUMNS, mean_over_appliances
+from meterveil.bench.report.names import DATASETS, row_name
 from meterveil.bench.report.reading import Results
-from meterveil.bench.report.specs import DATASETS
 from meterveil.plots.attack import LABELS, label
 from meterveil.plots.look import readable
 from meterveil.plots.page import Section
@@ -88,7 +88,7 @@ def _best_f1(cards: Sequence[Card]) -> dict[str, float]:
 def _curves(dataset: str, cards: Sequence[Card]) -> Iterator[Section]:
     words = _ADAPTING
     for steps, curve in along(cards).items():
-        heading = f"Adapting to {readable(cards[0].settings['defence'])} on {dataset}, {_STEPS[steps]}"
+        heading = f"Adapting to {row_name(cards[0].settings['defence'])} on {dataset}, {_STEPS[steps]}"
         chart = curve_chart(curve, steps).update_layout(width=_WIDE_PX)
         yield Section(heading, words, (), chart)
         words = ""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from meterveil.bench.report.columns import COLUMNS, MARKS, is_count
 from meterveil.bench.report.compare import Comparison
 from meterveil.bench.report.lookup import Found
-from meterveil.plots.look import readable
+from meterveil.bench.report.names import row_name
 
 NONE = "-"
 LEGEND = ", ".join(f"{mark} {verdict}" for verdict, mark in MARKS.items() if mark)
@@ -34,9 +34,10 @@ def found_text(found: Found | None, digits: int) -> str:
     if found.of is not None:
         return f"{found.value:.0f}/{found.of}"
     value = f"{found.value:z.{digits}f}"
+    value += f"±{found.spread:.{digits}f}" if found.spread else ""
     if found.low is not None and found.high is not None:
-        return f"{value}\u00a0({found.low:z.{digits}f}..{found.high:z.{digits}f})"
-    return f"{value}±{found.spread:.{digits}f}" if found.spread else value
+        value += f"\u00a0({found.low:z.{digits}f}..{found.high:z.{digits}f})"
+    return value if found.p is None else f"{value}, p\u00a0{found.p:.3f}"
 
 
 def why_text(one: Comparison) -> str:
@@ -51,8 +52,8 @@ def marked_text(one: Comparison) -> str:
 
 def claim_rows(claims: Sequence[Comparison]) -> list[list[str]]:
     """Write a row for each claim."""
-    rows = [["claim", "paper", "ours", "verdict", "why"]]
-    return rows + [[one.row, paper_text(one), ours_text(one), one.verdict, why_text(one)] for one in claims]
+    rows = [["claim", "verdict", "paper", "ours", "why"]]
+    return rows + [[one.row, one.verdict, paper_text(one), ours_text(one), why_text(one)] for one in claims]
 
 
 def pivot_rows(comparisons: Sequence[Comparison]) -> list[list[str]]:
@@ -66,7 +67,7 @@ def pivot_rows(comparisons: Sequence[Comparison]) -> list[list[str]]:
         head += [f"{words}, paper", "ours"] if column in printed else [words]
     rows = [head]
     for label in dict.fromkeys(one.row for one in comparisons):
-        row = [readable(label)]
+        row = [row_name(label)]
         for column in columns:
             one = cells.get((label, column))
             row += [paper_text(one) if one else ""] if column in printed else []
@@ -79,7 +80,7 @@ def reason_words(comparisons: Sequence[Comparison]) -> str:
     """Say why figures are missing or differ: each reason once, with the row or column that it is about."""
     found: dict[str, str] = {}
     for one in comparisons:
-        about = COLUMNS[one.column].words if one.ours else readable(one.row)
+        about = COLUMNS[one.column].words if one.ours else row_name(one.row)
         is_case = one.table.startswith("attacker_")  # whose reason names the appliance
         found.setdefault(one.why, "" if is_case else f"{about}: ")
     sentences = [f"{about}{why.rstrip('.')}." for why, about in found.items() if why]

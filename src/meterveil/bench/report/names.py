@@ -1,0 +1,37 @@
+"""What rows and data sets are called on paper."""
+
+from __future__ import annotations
+
+from meterveil.plots.look import readable
+
+DATASETS: dict[str, str] = {"ukdale": "UK-DALE", "redd": "REDD", "refit": "REFIT", "synthetic": "synthetic"}
+"""Data set -> how it is written."""
+
+CHANCE = "random_equal"
+_ROWS = {
+    "none": "no defence",
+    "random": "random replay",
+    CHANCE: "chance at equal kWh",
+    "rule_based": "rule-based",
+    "ddql_flat": "DDQL-flat",
+    "ddql_mi": "DDQL-MI",
+    "flat_decoys": "flat with decoys",
+    "ours (paper's settings)": "ours, paper's settings",
+    "main": "main battery",
+    "lstm": "LSTM",
+    "cnn": "CNN",
+}
+"""Label of a row -> how it is written, where that is not the label itself."""
+
+
+def row_name(label: str) -> str:
+    """Write the label of a row for people."""
+    name, colon, kwh = label.partition(":")
+    if name == CHANCE and colon:
+        return f"chance at {kwh} kWh"
+    return _ROWS.get(label, readable(label))
+
+
+def dataset_name(dataset: str) -> str:
+    """Write a data set's name; an unknown one stays as it is."""
+    return DATASETS.get(dataset, dataset)

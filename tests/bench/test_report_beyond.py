@@ -1,0 +1,175 @@
+"""What the report shows beyond the paper: adaptive attackers, chance that moves as much, others' entries."""
+
+import pytest
+
+from meterveil.bench import cards
+from meterveil.bench.cards import Card
+from meterveil.bench.report.adaptive import adaptive_case_rows, adaptive_comparisons, adaptive_sections
+from meterveil.bench.report.claims import claims
+from meterveil.bench.report.files import markdown
+from meterveil.bench.report.leaderboard import boards, standing_name
+from meterveil.bench.report.lookup import Recorded
+from meterveil.bench.report.names import row_name
+from meterveil.bench.report.page import report_page
+from meterveil.bench.report.reading import Results, read_results
+from meterveil.bench.report.specs import SPECS
+from meterveil.bench.report.text import found_text, pivot_rows
+from meterveil.bench.report.verdict import verdict_words
+from meterveil.bench.submission import keep
+from report_cards import battery, case, headline, reproduction
+
+SPEC = {spec.name: spec for spec in SPECS}
+GAP = {
+    "rmse_increase_percent_difference": 12.0,
+    "rmse_increase_percent_difference_low": 3.0,
+    "rmse_increase_percent_difference_high": 21.0,
+    "rmse_increase_percent_difference_p": 0.0123,
+    "strongest_f1_difference": -0.044,
+    "strongest_f1_difference_p": 0.4,
+}
+
+
+def results_of(made):
+    return Results(tuple(made))
+
+
+def adaptive(table, dataset, label, read, days=1, **more):
+    columns = {"strongest_f1": read, "strongest_f1_raw": 0.6, "prior_f1": 0.2, "f1_leak": 0.5, **more}
+    return headline(table, dataset, label, columns, "adaptive", days, attackers=("fhmm",))
+
+
+def test_adaptive_figures_have_a_table_with_chance_costs_information_and_events():
+    made = []
+    for label, read in (("ours", 0.4), ("random_equal", 0.45)):
+        made += adaptive("many_days", "redd", label, read, rmse_increase_percent=50.0)
+        made += battery("many_days", "redd", label, {"throughput_kwh": 8.0, "soc_neutral_cost": 0.5})
+        made += case("many_days", "redd", label, "fhmm", "fridge", {"event_f1": 0.3}, "adaptive")
+        made += [Card("many_days", f"meter fridge, {label}", "information_bits", "redd", 0.07)]
+    made += headline("many_days", "redd", "flat", {"strongest_f1": 0.1})
+    rows = pivot_rows(adaptive_comparisons(SPEC["many_days"], "redd", results_of(made)))
+    assert [row[0] for row in rows] == ["", "ours", "chance at equal kWh"]
+    found = dict(zip(rows[0], rows[1], strict=True))
+    assert (found["F1 of the strongest"], found["events F1"], found["bits"]) == ("0.40", "0.30", "0.070")
+    assert (found["leak"], found["neutral cost"], found["RMSE Inc. %"]) == ("0.50", "0.500", "50.0")
+    (section,) = adaptive_sections(SPEC["many_days"], results_of(made))
+    assert "Attackers: FHMM. Without a defence the strongest reads F1 0.60; habits alone give 0.20." in (
+        section.text
+    )
+
+
+def test_fixed_figures_alone_make_no_adaptive_table():
+    made = headline("many_days", "redd", "flat", {"strongest_f1": 0.1})
+    assert list(adaptive_sections(SPEC["many_days"], results_of(made))) == []
+
+
+def test_adaptive_cases_stand_beside_those_of_chance():
+    made = case("many_days", "redd", "ours", "fhmm", "fridge", {"f1": 0.3, "f1_delta": -0.4}, "adaptive")
+    made += case("many_days", "redd", "random_equal", "fhmm", "fridge", {"f1": 0.5}, "adaptive")
+    (_, row) = adaptive_case_rows(Recorded(made))
+    assert row[:3] == ["FHMM, fridge, F1", "0.70", "0.30±0.01"]
+    assert row[5] == "0.50±0.01"
+
+
+def test_the_adaptive_claim_is_of_many_days_where_the_papers_day_is_missing_and_says_so():
+    made = adaptive("many_days", "ukdale", "ours", 0.3, days=126)
+    made += adaptive("many_days", "ukdale", "random_equal", 0.35, days=126)
+    one = next(one for one in claims(results_of(made)) if "strongest adaptive" in one.row)
+    assert one.row == "UK-DALE: F1 of the strongest adaptive attacker, 126 days"
+    assert one.why == "many days, since the paper's day is not run yet; behind chance at equal kWh 0.35"
+    made += adaptive("baseline_comparison", "ukdale", "ours", 0.5)
+    one = next(one for one in claims(results_of(made)) if "strongest adaptive" in one.row)
+    assert (one.row, one.ours.value) == ("UK-DALE: F1 of the strongest adaptive attacker", 0.5)
+
+
+def test_a_tested_gap_to_chance_is_a_claim_with_interval_and_p():
+    row = "ours against random_equal, fixed"
+    made = [
+        Card("gap_to_chance", row, column, "redd", value, threat_model="fixed", n_days=9)
+        for column, value in GAP.items()
+    ]
+    text = markdown(results_of(made))
+    beyond = "| REDD: ours beyond chance at equal kWh, points of RMSE, fixed attackers, 9 days | - |"
+    assert f"{beyond} 12.0\u00a0(3.0..21.0), p\u00a00.012 |" in text
+    strongest = (
+        "| REDD: F1 of the strongest attacker, ours minus chance at equal kWh, fixed attackers, 9 days"
+    )
+    assert f"{strongest} | - | -0.04, p\u00a00.400 |" in text
+    assert "lead over chance" not in text
+
+
+def test_without_that_test_the_lead_over_chance_is_that_of_the_headlines():
+    made = headline("baseline_comparison", "ukdale", "ours", {"rmse_increase_percent": 90.0})
+    made += headline("baseline_comparison", "ukdale", "random_equal", {"rmse_increase_percent": 70.0})
+    one = next(one for one in claims(results_of(made)) if "lead over chance" in one.row)
+    assert (one.ours.value, one.verdict) == (20.0, "beyond the paper")
+
+
+def test_a_spread_over_seeds_stands_beside_an_interval_over_days():
+    made = headline("many_days", "redd", "ours", {"rmse_increase_percent": 50.0}, days=9)
+    spread = [Card(**{**card.__dict__, "spread": 2.5}) for card in made]
+    found = Recorded(spread).find("ours", "rmse_increase_percent")
+    assert found_text(found, 1) == "50.0±2.5\u00a0(45.0..55.0)"
+    days = battery("many_days", "redd", "ours", {"soc_end": 0.5, "soc_end_low": 0.4, "soc_end_high": 0.6}, 9)
+    days = [Card(**{**card.__dict__, "spread": 0.2}) for card in days]
+    assert Recorded(days).find("ours", "soc_end").spread is None
+
+
+def submitted(label, read, attackers=("fhmm",), test=("2011-04-29", "2011-04-29")):
+    columns = {"strongest_f1": read, "prior_f1": 0.2}
+    settings = {"house": 2, "test": list(test), "attackers": list(attackers), "defence": label}
+    row = f"headline, {label}, adaptive"
+    return [
+        Card("evaluation_paper_day", row, column, "redd", value, threat_model="adaptive", settings=settings)
+        for column, value in columns.items()
+    ]
+
+
+def ours_beside(theirs):
+    own = [Card(**{**card.__dict__, "table": "baseline_comparison"}) for card in submitted("flat", 0.4)]
+    return Results(tuple(own), (), {"cap": {("evaluation_paper_day", "redd"): tuple(theirs)}})
+
+
+def test_a_submitted_defence_is_ranked_among_ours_and_marked():
+    (board,) = boards(ours_beside(submitted("cap", 0.3)))
+    assert [standing_name(one) for one in board.standings] == ["cap (submitted: cap)", "flat"]
+    assert "cap (submitted: cap)" in report_page(ours_beside(submitted("cap", 0.3)))
+
+
+def test_what_ours_has_already_is_not_listed_again():
+    (board,) = boards(ours_beside(submitted("flat", 0.1)))
+    assert [one.submitted for one in board.standings] == [""]
+
+
+@pytest.mark.parametrize(
+    "other", [{"attackers": ("co",)}, {"test": ("2011-04-30", "2011-04-30")}], ids=["attackers", "days"]
+)
+def test_a_submitted_defence_read_by_others_or_on_other_days_has_a_board_of_its_own(other):
+    ours, theirs = boards(ours_beside(submitted("cap", 0.3, **other)))
+    assert [one.label for one in ours.standings] == ["flat"]
+    assert (theirs.submitted, [one.label for one in theirs.standings]) == ("cap", ["cap"])
+
+
+def test_what_was_submitted_is_read_from_its_own_folder(tmp_path):
+    cards.write(tmp_path / "own", submitted("flat", 0.4))
+    cards.write(tmp_path / "sent", submitted("cap", 0.3))
+    keep(tmp_path / "own", "cap", cards.read(tmp_path / "sent"))
+    found = read_results(tmp_path / "own")
+    assert {card.settings["defence"] for card in found.cards} == {"flat"}
+    (board,) = boards(found)
+    assert [standing_name(one) for one in board.standings] == ["cap (submitted: cap)", "flat"]
+
+
+def test_rows_have_names_that_people_read():
+    assert row_name("random_equal:7.5") == "chance at 7.5 kWh"
+    assert row_name("ddql_mi") == "DDQL-MI"
+    page = report_page(results_of(reproduction()))
+    assert "random_equal" not in page.replace("adaptive random_equal", "")
+
+
+def test_the_verdict_comes_first():
+    results = results_of(reproduction())
+    words = verdict_words(results)
+    assert words.startswith("UK-DALE, attackers that never saw the defence: RMSE rises by 101.8 %")
+    assert "one day, attackers that adapt to the defence: F1 0.62 behind ours" in words
+    body = report_page(results).split("</h1>")[1]
+    assert body.strip().startswith("<p>UK-DALE, attackers that never saw")
