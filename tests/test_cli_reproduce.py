@@ -40,6 +40,8 @@ def test_the_tables_and_their_rows_are_listed_without_any_data():
         (("--address", "10.0.0.1:6379"), "--address 10.0.0.1:6379 is that of a cluster; add --engine ray"),
         (("--table", "many_days"), "'' is no folder of data sets; pass --data or set METERVEIL_DATA"),
         ((*CELLS, "--library", "none.json"), "cannot read"),
+        ((*CELLS, "--picture", "time.png"), "--picture time.png is one of the profile; add --profile"),
+        ((*CELLS, "--profile", "--picture", "time.gif"), "a picture cannot be saved as time.gif; use a name"),
     ],
 )
 def test_what_cannot_be_run_is_said_in_one_line(arguments, words, tmp_path):
@@ -66,6 +68,24 @@ def test_the_status_counts_what_is_finished_and_what_is_left(tmp_path):
     assert done.exit_code == 0, done.output
     assert "baseline_comparison synthetic fixed 2 2" in said(done)
     assert "left:" not in said(done)
+    picture = tmp_path / "time.html"
+    shown = run(*asked, "--profile", "--picture", picture)
+    assert shown.exit_code == 0, shown.output
+    assert "measure: one day 2 2" in said(shown)
+    assert "of one core:" in said(shown)
+    assert "measure: one day" in picture.read_text()
+    [path] = (tmp_path / "results/reproduction_time/synthetic").glob("*measure*.json")
+    figures = {card["column"]: card["measured"] for card in json.loads(path.read_text())}
+    assert figures["tasks"] == figures["recorded"] == 2
+    assert 0 < figures["core_minutes"] == figures["measured_core_minutes"]
+
+
+def test_a_profile_of_what_never_ran_is_refused_and_writes_nothing(tmp_path, monkeypatch):
+    monkeypatch.setenv("METERVEIL_CACHE", str(tmp_path / "cache"))
+    result = run(*CELLS, "--row", "flat", "--results", tmp_path / "results", "--profile")
+    assert result.exit_code == 2
+    assert "has left a record of its time; run meterveil reproduce with them first" in said(result)
+    assert not (tmp_path / "results").exists()
 
 
 def start(folder, *rows):

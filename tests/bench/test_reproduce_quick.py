@@ -14,6 +14,7 @@ from meterveil.bench.report.reading import read_results
 from meterveil.bench.reproduce.engines import Local
 from meterveil.bench.reproduce.place import Place
 from meterveil.bench.reproduce.plan import plan
+from meterveil.bench.reproduce.profile import profile
 from meterveil.bench.reproduce.runner import run
 from meterveil.bench.reproduce.specs import QUICK, cells
 from meterveil.bench.reproduce.task import left
@@ -75,6 +76,25 @@ def test_a_report_accepts_what_was_measured(whole):
     assert set(found.labels) == {"rule_based", "flat"}
     assert found.attackers("adaptive") == ("co", "fhmm")
     assert found.find("rule_based", "rmse_increase_percent") is not None
+
+
+def test_a_profile_counts_every_task_once_and_foretells_what_has_no_record(whole):
+    folder, found, _ = whole
+    shares = profile(found)
+    assert sum(one.tasks for one in shares) == sum(len(one.recorded) for one in shares) == len(found.tasks)
+    records = [json.loads(path.read_text()) for path in (folder / "cache" / "spent").iterdir()]
+    spent_minutes = sum(record["cpu_seconds"] for record in records) / 60
+    assert sum(one.minutes for one in shares) == pytest.approx(spent_minutes)
+    assert {(one.scope, one.sort): one.tasks for one in shares}["beside", "train: manager, fast"] == 2
+    lost = next(
+        path for path in (folder / "cache" / "spent").iterdir() if '"kind": "train"' in path.read_text()
+    )
+    kept = lost.read_text()
+    lost.unlink()
+    [train] = [one for one in profile(found) if one.sort == "train: manager, fast"]
+    lost.write_text(kept)
+    assert (train.tasks, len(train.recorded)) == (2, 1)
+    assert train.minutes == pytest.approx(2 * train.measured_minutes)
 
 
 def numbers(columns):

@@ -5,14 +5,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
+from meterveil.cli.profile import show_profile
+from meterveil.cli.progress import progress
 from meterveil.errors import InputError
 from meterveil.extras import how_to_install
 
@@ -21,9 +22,8 @@ if TYPE_CHECKING:
     from meterveil.bench.reproduce.engines import Engine
     from meterveil.bench.reproduce.place import Place
     from meterveil.bench.reproduce.plan import Plan
-    from meterveil.bench.reproduce.runner import Listener, Summary
+    from meterveil.bench.reproduce.runner import Summary
     from meterveil.bench.reproduce.specs import Cell, Effort
-    from meterveil.bench.reproduce.task import Task
 
 _NEEDED = ("gymnasium", "joblib", "safetensors", "scipy", "stable_baselines3", "torch")
 _QUICK = Path("out/reproduce-quick")
@@ -48,6 +48,12 @@ def reproduce(
     ] = False,
     list_: Annotated[bool, typer.Option("--list", help="List the tables and their rows.")] = False,
     status: Annotated[bool, typer.Option(help="Say what is finished and what is left.")] = False,
+    profile: Annotated[
+        bool, typer.Option(help="Say where the time goes, from what finished tasks took.")
+    ] = False,
+    picture: Annotated[
+        Path | None, typer.Option(help="File for a picture of the profile: .html, .png or .svg.")
+    ] = None,
     seeds: Annotated[int | None, typer.Option(min=2, help="Trainings of each defence; default: 5.")] = None,
     workers: Annotated[
         int | None, typer.Option(min=1, help="Processes of one thread; default: 2, or all of a cluster's.")
@@ -78,9 +84,13 @@ def reproduce(
         _show_list(chosen)
         return
     _check_installed("reproducing", _NEEDED, "train")
+    _check_picture(picture, profile)
     runs_on = _engine(engine, address, workers)
     place = _place(chosen, data, library, results or (_QUICK if quick else Path("results")))
     plan = _plan(chosen, place)
+    if profile:
+        show_profile(plan, picture)
+        return
     if not status:
         _report(_run(plan, runs_on))
     _show_status(plan)
@@ -90,6 +100,16 @@ def _check_installed(doing: str, needed: Sequence[str], extra: str) -> None:
     missing = [name for name in needed if find_spec(name) is None]
     if missing:
         raise InputError(f"{doing} needs {', '.join(missing)}; get it with {how_to_install(extra)}")
+
+
+def _check_picture(picture: Path | None, profile: bool) -> None:
+    """Refuse a picture that could not be drawn, before the data are read."""
+    from meterveil import plots
+
+    if picture and not profile:
+        raise InputError(f"--picture {picture} is one of the profile; add --profile")
+    if picture:
+        plots.check_picture(picture)
 
 
 def _effort(quick: bool, seeds: int | None) -> Effort:
@@ -151,47 +171,8 @@ def _plan(chosen: Sequence[Cell], place: Place) -> Plan:
 def _run(plan: Plan, engine: Engine) -> Summary:
     from meterveil.bench.reproduce.runner import run
 
-    with _progress(plan) as listener:
+    with progress(plan) as listener:
         return run(plan, engine, listener)
-
-
-@contextmanager
-def _progress(plan: Plan) -> Iterator[Listener]:
-    """Show how many cells are finished, what was done last, and the time left."""
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-
-    from meterveil.bench.reproduce.runner import Listener
-
-    columns = (
-        TextColumn("{task.fields[cells]}"),
-        BarColumn(),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
-        TextColumn("{task.description}"),
-    )
-    with Progress(*columns, console=Console(stderr=True), speed_estimate_period=3600.0) as bar:
-        shown = bar.add_task("", total=None, cells="")
-        count = [0]
-
-        def cells() -> str:
-            return f"{count[0]} of {len(plan.cells)} cells"
-
-        def on_start(tasks: Sequence[Task]) -> None:
-            count[0] = len(plan.cells) - sum(task.key in plan.cells for task in tasks)
-            bar.update(shown, total=sum(task.step.seconds for task in tasks), cells=cells())
-
-        def on_done(task: Task) -> None:
-            count[0] += task.key in plan.cells
-            bar.update(shown, advance=task.step.seconds, description=task.title, cells=cells())
-            if not bar.console.is_terminal:
-                bar.console.print(f"{cells()}, {bar.tasks[0].percentage:.0f} %: {task.title}", soft_wrap=True)
-
-        def on_death(reason: str, left: int) -> None:
-            bar.console.print(f"a worker died; {left} tasks are left and begin again ({reason[:200]})")
-
-        yield Listener(on_start, on_done, on_death)
 
 
 def _report(summary: Summary) -> None:
