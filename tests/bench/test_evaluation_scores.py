@@ -1,9 +1,11 @@
 """The arithmetic of an evaluation, by hand."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
-from meterveil.bench.evaluation.compare import welch_p
+from meterveil.bench.evaluation.compare import gaps, welch_p
 from meterveil.bench.evaluation.estimates import deviation, estimate, mean
 from meterveil.bench.evaluation.scores import (
     BEST_F1,
@@ -155,3 +157,43 @@ def test_two_sets_of_seeds_are_compared_as_welch_does():
     assert welch_p(first, second) == pytest.approx(1 - 1.5 * x + 0.5 * x**3)
     assert welch_p(np.full(3, 2.0), np.full(3, 2.0)) == 1.0
     assert welch_p(np.full(3, 2.0), np.full(3, 2.1)) == 0.0
+
+
+def many_days(rmse_more, f1_less):
+    """Build what was measured behind a defence on six days that are very different for everyone."""
+    days = np.array([1.0, 5.0, 2.0, 9.0, 3.0, 4.0])
+    seeds = np.array([[-1.0], [0.0], [1.0]])
+    cases = (
+        case(np.full(6, 50.0), 50.0 + 10.0 * days + rmse_more + seeds),
+        case(np.full(6, 0.8), 0.05 * days - f1_less + 0.01 * seeds, metric="f1"),
+        case(np.full(6, 0.8), 0.05 * days - f1_less + 0.01 * seeds, metric=BEST_F1),
+    )
+    spec = SimpleNamespace(trial="the same", attackers={"fixed": ("co",)})
+    prior = {("fridge", BEST_F1): np.full(6, 0.3)}
+    return SimpleNamespace(spec=spec, cases={"fixed": cases}, prior=prior)
+
+
+def test_days_that_are_hard_for_both_leave_no_doubt_about_the_gap():
+    one, other = many_days(rmse_more=15.0, f1_less=0.08), many_days(rmse_more=0.0, f1_less=0.0)
+    alone = headline(one.cases["fixed"], "rmse")
+    assert alone.high - alone.low > 40.0
+    found = {gap.column: gap for gap in gaps(one, other)}
+    expected = {
+        "rmse_increase_percent": 30.0,  # 15 W of 50 W
+        "f1_reduction_percent": 10.0,  # 0.08 of 0.8
+        "strongest_f1": -0.08,
+        "f1_leak": -0.16,  # of the 0.5 from habits to the bare meter
+    }
+    assert list(found) == list(expected)
+    for column, value in expected.items():
+        assert found[column].difference == pytest.approx((value, value, value))
+    assert found["rmse_increase_percent"].spread == pytest.approx(np.sqrt(2) * 2.0)  # 1 W of 50 W, both
+    assert found["f1_leak"].spread == pytest.approx(np.sqrt(2) * 0.02)
+
+
+def test_the_gap_over_seeds_is_tested_as_welch_does():
+    one, other = many_days(rmse_more=3.0, f1_less=0.0), many_days(rmse_more=0.0, f1_less=0.0)
+    found = {gap.column: gap for gap in gaps(one, other)}
+    by_seed = np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+    assert found["rmse_increase_percent"].p == pytest.approx(welch_p(*by_seed))
+    assert found["strongest_f1"].p == pytest.approx(1.0)

@@ -8,6 +8,7 @@ import pytest
 from evaluation_runs import write_run
 
 from meterveil.attackers.registry import PAPER_SIX
+from meterveil.bench import cards
 from meterveil.bench.evaluation.defences import trained
 from meterveil.bench.evaluation.reported import claims, papers_case
 from meterveil.bench.reported import TABLES as PRINTED
@@ -62,6 +63,7 @@ def test_tables_have_the_data_sets_and_threats_of_their_own_unless_others_are_as
         "overall_transfer",
         "baseline_comparison",
         "heldout_day_generalization_redd",
+        "gap_to_chance",
         "many_days",
     }
 
@@ -120,6 +122,30 @@ def test_an_adaptive_attacker_is_fitted_for_every_policy_and_never_for_no_defenc
     assert needed["co against flat on synthetic"] == ()
 
 
+@pytest.mark.parametrize(("label", "table"), [("one day", "baseline_comparison"), ("many days", "many_days")])
+@pytest.mark.parametrize("threat", specs.THREATS)
+def test_a_gap_needs_exactly_what_the_rows_of_both_defences_need(label, table, threat, place):
+    gap = cells(["gap_to_chance"], ["synthetic"], [threat], specs.QUICK, [label])
+    both = cells([table], ["synthetic"], [threat], specs.QUICK, ["ours", "random_equal"])
+    tasks = [plan(asked, place).tasks for asked in (gap, both)]
+    of_gap, of_both = (
+        {key: task.needs for key, task in found.items() if task.kind != "measure"} for found in tasks
+    )
+    assert of_gap == of_both
+    [measure] = [task for task in tasks[0].values() if task.kind == "measure"]
+    needed = {key for task in tasks[1].values() if task.kind == "measure" for key in task.needs}
+    assert set(measure.needs) == needed
+    assert len(measure.needs) == len(needed)
+
+
+def test_a_quick_gap_is_that_of_quick_trainings():
+    [cell] = cells(["gap_to_chance"], ["synthetic"], ["fixed"], specs.QUICK, ["one day"])
+    [(first, ours), (second, chance)] = cell.row.defences
+    assert (first, second) == ("ours", "random_equal")
+    assert ours.budget_days == 10.0
+    assert chance == EqualTo(ours)
+
+
 def test_a_key_changes_with_whatever_can_change_the_number(place, tmp_path):
     [cell] = cells(["overall_transfer"], ["synthetic"])
     cell = replace(cell, seeds=2, attackers=("co",))
@@ -175,6 +201,31 @@ def test_the_cells_of_two_threats_do_not_overwrite_each_other(place):
     assert not list(folder.glob(".*"))
 
 
+def test_the_card_of_a_gap_is_the_difference_of_the_cards_of_both(place):
+    row = Row("one day", "flat", against="random_equal")
+    both = cells(["baseline_comparison"], ["synthetic"], ["fixed"], specs.QUICK, ["flat"])
+    flat = replace(both[0], attackers=("co",))
+    chance = replace(flat, row=Row("random_equal", "random_equal"))
+    found = plan([replace(flat, table="gap_to_chance", row=row), flat, chance], place)
+    assert run(found, Local(1)).failed == {}
+    assert left(found.tasks, found.cells, place) == []
+    kept = {}
+    for card in cards.read(place.results):
+        kept[card["table"], card["row"], card["column"]] = card
+    for column in ("rmse_increase_percent", "f1_reduction_percent", "strongest_f1", "f1_leak"):
+        gap = kept["gap_to_chance", "headline, one day, fixed", f"{column}_difference"]
+        parts = [
+            kept["baseline_comparison", f"headline, {name}, fixed", column]
+            for name in ("flat", "random_equal")
+        ]
+        assert gap["measured"] == pytest.approx(parts[0]["measured"] - parts[1]["measured"], rel=1e-4)
+        assert gap["spread"] == pytest.approx(parts[1]["spread"], rel=1e-4)  # a rule throws no dice
+        assert gap["settings"]["against"] == "random_equal"
+    assert {path.name for path in (place.results / "gap_to_chance").rglob("*.json")} == {
+        "headline--one-day--fixed.json"
+    }
+
+
 def test_a_row_of_a_table_brings_its_own_line_of_the_paper():
     assert claims("probe_ablation", "ukdale", "lstm")["rmse_increase_percent"] == 100.71
     assert claims("battery_sensitivity", "ukdale", "power 1 kW")["f1_significant"] == 14
@@ -221,6 +272,21 @@ def test_a_cell_without_data_says_so_beside_what_the_paper_prints(place):
     assert kept["f1_masked"]["reported"] == 0.568
     assert {card["measured"] for card in kept.values()} == {None}
     assert {card["note"] for card in kept.values()} == {f"not measured: {step.reason}"}
+
+
+def test_a_gap_without_data_says_so_of_every_difference(place):
+    [cell] = cells(["gap_to_chance"], ["redd"], ["adaptive"], rows=["many days"])
+    step = Excuse(cell, "house 2 of redd is not among the data at hand")
+    step.run(place, step.key())
+    assert step.is_finished(place, step.key())
+    kept = cards.read(place.results)
+    assert {card["row"] for card in kept} == {"headline, many days, adaptive"}
+    assert [card["column"] for card in kept] == [
+        "rmse_increase_percent_difference",
+        "f1_reduction_percent_difference",
+        "strongest_f1_difference",
+        "f1_leak_difference",
+    ]
 
 
 def test_the_data_at_hand_decide_what_cannot_be_measured(real_data, place):

@@ -12,7 +12,9 @@ from meterveil.attackers.registry import PAPER_SIX
 from meterveil.bench import cards
 from meterveil.bench.cards import Card
 from meterveil.bench.evaluation.cards import cards_of
-from meterveil.bench.evaluation.measure import Spec, evaluate, measure_bare
+from meterveil.bench.evaluation.compare import COLUMNS as GAPS
+from meterveil.bench.evaluation.compare import difference, gap_cards
+from meterveil.bench.evaluation.measure import Bare, Result, Spec, evaluate, measure_bare
 from meterveil.bench.evaluation.reported import claims, printed_case
 from meterveil.bench.evaluation.scores import PAPER_METRICS
 from meterveil.bench.reproduce.entrant import Entrant
@@ -23,7 +25,7 @@ from meterveil.data.household import Household
 from meterveil.data.protocols import PROTOCOLS
 from meterveil.fingerprint import code_hash
 
-LAYOUT = 1
+LAYOUT = 2
 """Goes up whenever the cards of a cell would be others although nothing else has changed."""
 
 _HEADLINES = ("rmse_increase_percent", "f1_reduction_percent")
@@ -37,18 +39,20 @@ class Measure:
 
     cell: Cell
     trial: Trial
-    entrant: Entrant
+    entrants: tuple[Entrant, ...]
+    """The defence; or two, of which the second is taken from the first."""
 
     @property
     def seconds(self) -> float:
         """Roughly what it takes: attackers read every day under every seed."""
-        return 10.0 + 0.5 * len(self.trial.test.days) * self.cell.seeds
+        return 10.0 + 0.5 * len(self.trial.test.days) * self.cell.seeds * len(self.entrants)
 
     def key(self, place: Place, fits: tuple[str, ...]) -> str:
         """Hash all that can change a figure: what is asked, code, libraries, trainings, fits and data."""
         code = code_hash("meterveil.bench.evaluation.measure", "meterveil.defenders")
         data = fingerprint(place, *self.trial.test.key, self.trial.targets)
-        asked = [repr(self.cell), self.entrant.runs, fits, self.entrant.setup(place).library.digest()]
+        defences = [(one.runs, one.setup(place).library.digest()) for one in self.entrants]
+        asked = [repr(self.cell), defences, fits]
         days = [self.trial.training, self.trial.test, self.trial.targets, self.trial.learned, self.trial.seed]
         return digest("cell", LAYOUT, asked, days, data, code, versions())
 
@@ -58,16 +62,30 @@ class Measure:
 
     def run(self, place: Place, key: str) -> None:
         """Measure; everything that is slow was done by other tasks and comes from the cache."""
-        stated = {**self.trial.settings, **self.entrant.settings(place), "cell": key}
-        trial = replace(self.trial, settings=stated)
+        trial = replace(self.trial, settings={**self.trial.settings, **self._settings(place), "cell": key})
         attackers = {self.cell.threat: self.cell.attackers}
-        spec = Spec(trial, self.entrant.setup(place), attackers, self.cell.seeds, self.cell.copies)
+        spec = Spec(trial, self.entrants[0].setup(place), attackers, self.cell.seeds, self.cell.copies)
         houses = {part.key: place.household(*part.key) for part in (*trial.training, trial.test)}
         bare = measure_bare(spec, houses, workers=1)
-        result = evaluate(bare, self.entrant.contender(place), workers=1)
-        found = [card for card in cards_of(result) if self._is_own(card)]
-        home = houses[trial.test.key]
-        _write(place, [*found, *absent_cards(self.cell, trial, home)])
+        found, *rivals = (self._evaluated(place, bare, one) for one in self.entrants)
+        if rivals:
+            _write(place, list(gap_cards(found, rivals[0], f"headline, {self.cell.row.label}")))
+            return
+        own = [card for card in cards_of(found) if self._is_own(card)]
+        _write(place, [*own, *absent_cards(self.cell, trial, houses[trial.test.key])])
+
+    def _evaluated(self, place: Place, bare: Bare, one: Entrant) -> Result:
+        """Measure one of the defences, with the signatures that it plays."""
+        spec = replace(bare.spec, setup=one.setup(place))
+        return evaluate(replace(bare, spec=spec), one.contender(place), workers=1)
+
+    def _settings(self, place: Place) -> dict[str, object]:
+        """Return what a card must say of its defences beyond what the trainings say of themselves."""
+        first, *rivals = self.entrants
+        stated = first.settings(place)
+        for rival in rivals:
+            stated |= {**rival.settings(place), "against": rival.label}
+        return stated
 
     def _is_own(self, card: Card) -> bool:
         """Leave what depends on no attacker to the cell of the fixed ones, so that no two cells write it."""
@@ -97,7 +115,8 @@ class Excuse:
     def run(self, place: Place, key: str) -> None:
         """Write a card without a figure for each that the paper prints."""
         printed = claims(self.cell.table, self.cell.dataset, self.cell.row.label)
-        columns = dict.fromkeys([*_HEADLINES, *(name for name in printed if name not in _NO_FIGURES)])
+        headlines = _HEADLINES if self.cell.row.against is None else map(difference, GAPS)
+        columns = dict.fromkeys([*headlines, *(name for name in printed if name not in _NO_FIGURES)])
         blank = _blank(self.cell, _headline(self.cell), {"cell": key}, f"not measured: {self.reason}")
         _write(place, [replace(blank, column=column, reported=printed.get(column)) for column in columns])
 

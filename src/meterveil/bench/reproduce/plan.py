@@ -10,7 +10,7 @@ from meterveil.bench.reproduce.days import home_of, house_of, trial_for
 from meterveil.bench.reproduce.entrant import Entrant
 from meterveil.bench.reproduce.measuring import Excuse, Measure
 from meterveil.bench.reproduce.place import Place
-from meterveil.bench.reproduce.specs import MANAGER, Cell, DaysOf, EqualTo, Training
+from meterveil.bench.reproduce.specs import MANAGER, Cell, DaysOf, Defence, EqualTo, Training
 from meterveil.bench.reproduce.task import Step, Task
 from meterveil.bench.reproduce.training import Probe, Train
 from meterveil.bench.strength import Trial
@@ -40,12 +40,16 @@ class Plan:
             excuse = Excuse(cell, str(error))
             self.cells[self._task(excuse.key(), cell.title, excuse)] = cell
             return
-        entrant = Entrant(cell.row.label, cell.row.defence, cell.row.battery, self._trainings(cell))
+        entrants = tuple(
+            Entrant(label, defence, cell.row.battery, self._trainings(cell, defence))
+            for label, defence in cell.row.defences
+        )
         fits = tuple(self._attack(cell, trial, name) for name in dict.fromkeys((*cell.attackers, PRIOR)))
-        adapted = self._adapted(cell, trial, entrant)
-        step = Measure(cell, trial, entrant)
+        adapted = [key for entrant in entrants for key in self._adapted(cell, trial, entrant)]
+        runs = dict.fromkeys(key for entrant in entrants for key in entrant.runs)
+        step = Measure(cell, trial, entrants)
         key = step.key(self.place, fits)
-        self.cells[self._task(key, cell.title, step, (*entrant.runs, *fits, *adapted))] = cell
+        self.cells[self._task(key, cell.title, step, (*runs, *fits, *adapted))] = cell
 
     def _trial(self, cell: Cell) -> Trial:
         house, known = house_of(cell), (cell.dataset, cell.row.days)
@@ -66,8 +70,7 @@ class Plan:
         known = describe(data / dataset).houses
         return not known or house in known
 
-    def _trainings(self, cell: Cell) -> tuple[str, ...]:
-        defence = cell.row.defence
+    def _trainings(self, cell: Cell, defence: Defence) -> tuple[str, ...]:
         training = defence.training if isinstance(defence, EqualTo) else defence
         if not isinstance(training, Training):
             return ()

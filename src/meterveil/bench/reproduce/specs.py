@@ -69,6 +69,15 @@ class Row:
     defence: Defence
     battery: Changes = ()
     days: DaysOf = "paper"
+    against: Defence | None = None
+    """Another defence on the same days: measured is then how much more the first has of each figure."""
+
+    @property
+    def defences(self) -> list[tuple[str, Defence]]:
+        """Name what has to be measured: one defence by the row's label, two by what they are."""
+        if self.against is None:
+            return [(self.label, self.defence)]
+        return [(_name(defence), defence) for defence in (self.defence, self.against)]
 
 
 @dataclass(frozen=True)
@@ -118,6 +127,14 @@ _DEFENCES = (
 )
 
 
+def _name(defence: Defence) -> str:
+    if isinstance(defence, EqualTo):
+        return "random_equal"
+    if isinstance(defence, Training):
+        return "ours" if defence.method == MANAGER else defence.method
+    return defence
+
+
 def _power(kilowatts: float) -> Changes:
     return (("charge_w", 1000.0 * kilowatts), ("discharge_w", 1000.0 * kilowatts))
 
@@ -162,6 +179,15 @@ TABLES: dict[str, Table] = {
     "heldout_day_generalization_redd": Table(
         "other days and houses of REDD, not trained again", _evaluated(REDD_EVALUATION_DAYS), ("redd",)
     ),
+    "gap_to_chance": Table(
+        "ours minus chance at equal throughput, the gap itself tested",
+        (
+            Row("one day", OURS, against=EqualTo(OURS)),
+            Row("many days", OURS, days="many", against=EqualTo(OURS)),
+        ),
+        BOTH,
+        THREATS,
+    ),
     "many_days": Table(
         "all held-out days of the same house, SoC carried over midnight",
         tuple(replace(row, days="many") for row in _DEFENCES),
@@ -184,14 +210,16 @@ class Effort:
     probe_epochs: int = 5
 
     def of(self, row: Row) -> Row:
-        """Cut a row's training to what may be spent on it."""
-        if isinstance(row.defence, Training):
-            return replace(row, defence=self._shortened(row.defence))
-        if isinstance(row.defence, EqualTo):
-            return replace(row, defence=EqualTo(self._shortened(row.defence.training)))
-        return row
+        """Cut a row's trainings to what may be spent on them."""
+        against = None if row.against is None else self._shortened(row.against)
+        return replace(row, defence=self._shortened(row.defence), against=against)
 
-    def _shortened(self, training: Training) -> Training:
+    def _shortened(self, defence: Defence) -> Defence:
+        if isinstance(defence, EqualTo):
+            return EqualTo(self._cut(defence.training))
+        return self._cut(defence) if isinstance(defence, Training) else defence
+
+    def _cut(self, training: Training) -> Training:
         return replace(training, budget_days=self.budget_days, probe_epochs=self.probe_epochs)
 
 
