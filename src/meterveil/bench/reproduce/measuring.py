@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from meterveil.attackers.registry import PAPER_SIX
-from meterveil.bench import cards
 from meterveil.bench.cards import Card
 from meterveil.bench.evaluation.cards import cards_of
 from meterveil.bench.evaluation.compare import COLUMNS as GAPS
@@ -17,6 +15,7 @@ from meterveil.bench.evaluation.compare import difference, gap_cards
 from meterveil.bench.evaluation.measure import Bare, Result, Spec, evaluate, measure_bare
 from meterveil.bench.evaluation.reported import claims, printed_case
 from meterveil.bench.evaluation.scores import PAPER_METRICS
+from meterveil.bench.reproduce import kept
 from meterveil.bench.reproduce.entrant import Entrant
 from meterveil.bench.reproduce.place import Place, digest, fingerprint, versions
 from meterveil.bench.reproduce.specs import Cell
@@ -57,11 +56,17 @@ class Measure:
         return digest("cell", LAYOUT, asked, days, data, code, versions())
 
     def is_finished(self, place: Place, key: str) -> bool:
-        """Look for the headline, which is put in place last."""
-        return _is_written(place, self.cell, key)
+        """Look for the headline, which is put in place last, and for what is still to be swept away."""
+        return kept.is_whole(place, self.cell, key) and not kept.left_behind(place, self.cell, key)
 
     def run(self, place: Place, key: str) -> None:
-        """Measure; everything that is slow was done by other tasks and comes from the cache."""
+        """Measure, unless that is done, and remove what an earlier effort left of this cell."""
+        if not kept.is_whole(place, self.cell, key):
+            kept.write(place, self._measured(place, key))
+        kept.sweep(place, self.cell, key)
+
+    def _measured(self, place: Place, key: str) -> list[Card]:
+        """Make the cards; everything that is slow was done by other tasks and comes from the cache."""
         trial = replace(self.trial, settings={**self.trial.settings, **self._settings(place), "cell": key})
         attackers = {self.cell.threat: self.cell.attackers}
         spec = Spec(trial, self.entrants[0].setup(place), attackers, self.cell.seeds, self.cell.copies)
@@ -69,10 +74,9 @@ class Measure:
         bare = measure_bare(spec, houses, workers=1)
         found, *rivals = (self._evaluated(place, bare, one) for one in self.entrants)
         if rivals:
-            _write(place, list(gap_cards(found, rivals[0], f"headline, {self.cell.row.label}")))
-            return
+            return list(gap_cards(found, rivals[0], f"{kept.HEADLINE}, {self.cell.row.label}"))
         own = [card for card in cards_of(found) if self._is_own(card)]
-        _write(place, [*own, *absent_cards(self.cell, trial, houses[trial.test.key])])
+        return [*own, *absent_cards(self.cell, trial, houses[trial.test.key])]
 
     def _evaluated(self, place: Place, bare: Bare, one: Entrant) -> Result:
         """Measure one of the defences, with the signatures that it plays."""
@@ -109,16 +113,16 @@ class Excuse:
         return digest("excuse", LAYOUT, repr(self.cell), self.reason)
 
     def is_finished(self, place: Place, key: str) -> bool:
-        """Look for the cards."""
-        return _is_written(place, self.cell, key)
+        """Look for the cards, or for figures: they were measured where the data were at hand, and stay."""
+        return kept.is_whole(place, self.cell, key) or kept.has_figures(place, self.cell)
 
     def run(self, place: Place, key: str) -> None:
         """Write a card without a figure for each that the paper prints."""
         printed = claims(self.cell.table, self.cell.dataset, self.cell.row.label)
         headlines = _HEADLINES if self.cell.row.against is None else map(difference, GAPS)
         columns = dict.fromkeys([*headlines, *(name for name in printed if name not in _NO_FIGURES)])
-        blank = _blank(self.cell, _headline(self.cell), {"cell": key}, f"not measured: {self.reason}")
-        _write(place, [replace(blank, column=column, reported=printed.get(column)) for column in columns])
+        blank = _blank(self.cell, kept.headline(self.cell), {"cell": key}, f"not measured: {self.reason}")
+        kept.write(place, [replace(blank, column=column, reported=printed.get(column)) for column in columns])
 
 
 def absent_cards(cell: Cell, trial: Trial, home: Household) -> Iterator[Card]:
@@ -158,21 +162,3 @@ def _blank(cell: Cell, row: str, settings: dict[str, object], note: str) -> Card
         settings=dict(settings),
         note=note,
     )
-
-
-def _headline(cell: Cell) -> str:
-    return f"headline, {cell.row.label}, {cell.threat}"
-
-
-def _write(place: Place, found: list[Card]) -> None:
-    """Put the headline in place last: it says that the cell is whole."""
-    cards.write(place.results, sorted(found, key=lambda card: card.row.startswith("headline, ")))
-
-
-def _is_written(place: Place, cell: Cell, key: str) -> bool:
-    path = cards.path_of(place.results, cell.table, cell.dataset, _headline(cell))
-    try:
-        documents = json.loads(path.read_text(encoding="utf-8"))
-        return bool(documents) and all(card["settings"].get("cell") == key for card in documents)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        return False
