@@ -23,6 +23,7 @@ from meterveil.bench.reproduce.plan import plan
 from meterveil.bench.reproduce.runner import run
 from meterveil.bench.reproduce.specs import OURS, EqualTo, Row, Training, cells
 from meterveil.bench.reproduce.task import left
+from meterveil.cli.evaluate import _attackers
 from meterveil.data.cache import cache_folder
 from meterveil.data.signatures import Collection, Signature
 from meterveil.data.signatures_file import save
@@ -98,6 +99,12 @@ def test_a_quick_effort_shortens_every_training_and_no_row_changes_its_name():
     trainings = [cell.row.defence for cell in quick if isinstance(cell.row.defence, Training)]
     assert {training.budget_days for training in trainings} == {10.0}
     assert {cell.seeds for cell in quick} == {2}
+
+
+def test_tables_ask_the_attackers_of_an_evaluation_where_nobody_is_named():
+    asked = {cell.threat: cell.attackers for cell in cells()}
+    assert asked == _attackers("fixed,adaptive", "")
+    assert asked == {"fixed": PAPER_SIX, "adaptive": ("fhmm", "bert4nilm")}
 
 
 def test_tables_share_the_trainings_that_are_the_same(place):

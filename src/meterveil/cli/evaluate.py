@@ -49,7 +49,7 @@ def evaluate(
         str,
         typer.Option(
             help="Names separated by commas, or all of meterveil's own; default: the paper's six, of which "
-            "fhmm, seq2point and bert4nilm adapt."
+            "fhmm and bert4nilm adapt."
         ),
     ] = "",
     copies: Annotated[int, typer.Option(min=1, help="Masked copies that adaptive ones learn from.")] = 12,
@@ -110,7 +110,7 @@ def evaluate(
 def _attackers(threat: str, attackers: str) -> dict[ThreatModel, tuple[str, ...]]:
     """Say who attacks under each threat model."""
     from meterveil.attackers.registry import check_known
-    from meterveil.bench.evaluation.measure import DEFAULT_ATTACKERS, EVERY_ATTACKER
+    from meterveil.bench.evaluation.readers import DEFAULT_ATTACKERS, EVERY_ATTACKER
 
     asked = _listed(threat)
     unknown = next((name for name in asked if name not in _THREATS), None)

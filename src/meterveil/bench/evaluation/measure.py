@@ -13,11 +13,12 @@ import numpy as np
 
 from meterveil.attackers.fitting import Job
 from meterveil.attackers.protocol import AGGREGATE, Attacker
-from meterveil.attackers.registry import FLOORS, PAPER_SIX, check_known
+from meterveil.attackers.registry import FLOORS, check_known
 from meterveil.attackers.threat import COPIES, Defence, adaptive, fixed
 from meterveil.bench.cards import ThreatModel
 from meterveil.bench.evaluation.defences import Contender, check_unseen
 from meterveil.bench.evaluation.play import Played, play
+from meterveil.bench.evaluation.readers import DEFAULT_ATTACKERS, EVERY_ATTACKER
 from meterveil.bench.evaluation.scores import BEST_F1, Case, best_f1, cases_of
 from meterveil.bench.information import appliance_information
 from meterveil.bench.metrics import FloatArray
@@ -34,13 +35,6 @@ SEEDS = 5
 PRIOR = "prior"
 METER = "meter"
 """Stands for whoever looks at the meter, in cases that are no attacker's: mutual information."""
-
-EVERY_ATTACKER = (*PAPER_SIX, "nilmformer")
-DEFAULT_ATTACKERS: Mapping[ThreatModel, tuple[str, ...]] = {
-    "fixed": PAPER_SIX,
-    "adaptive": ("fhmm", "seq2point", "bert4nilm"),
-}
-"""Threat model -> attackers; adaptive ones are fitted for each defence, so by default they are few."""
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from meterveil.bench.cards import ThreatModel
+from meterveil.bench.evaluation.readers import DEFAULT_ATTACKERS
 from meterveil.data.protocols import REDD_EVALUATION_DAYS, UKDALE_EVALUATION_DAYS, EvaluationDay
 from meterveil.errors import InputError
 
@@ -18,13 +19,6 @@ SEEDS = 5
 SYNTHETIC = "synthetic"
 MANAGER = "manager"
 THREATS: tuple[ThreatModel, ...] = ("fixed", "adaptive")
-SIX = ("co", "fhmm", "dae", "seq2point", "electricity", "bert4nilm")
-ATTACKERS: Mapping[ThreatModel, tuple[str, ...]] = {
-    "fixed": SIX,
-    "adaptive": ("fhmm", "bert4nilm"),
-}
-"""Threat model -> attackers: the paper's six; those that adapt are fitted for every training, so the best
-classical and the best neural reader of clean days."""
 
 
 @dataclass(frozen=True)
@@ -204,7 +198,7 @@ class Effort:
 
     seeds: int = SEEDS
     attackers: Mapping[ThreatModel, tuple[str, ...]] | None = None
-    """Threat model -> attackers; None for the tables' own."""
+    """Threat model -> attackers; None for those of every evaluation."""
     copies: int = 12
     budget_days: float | None = None
     probe_epochs: int = 5
@@ -276,7 +270,7 @@ def _whole_name(text: str) -> str:
 
 
 def _cells(name: str, dataset: str, threats: Sequence[ThreatModel], effort: Effort) -> Iterator[Cell]:
-    attackers = effort.attackers or ATTACKERS
+    attackers = effort.attackers or DEFAULT_ATTACKERS
     for row in map(effort.of, TABLES[name].rows):
         for threat in threats:
             yield Cell(name, row, dataset, threat, attackers[threat], effort.seeds, effort.copies)
