@@ -6,6 +6,7 @@ node died under its calls.
 
 from __future__ import annotations
 
+import logging
 import os
 import socket
 import warnings
@@ -23,8 +24,8 @@ from meterveil.errors import InputError
 WORKERS = 2
 _POLL_SECONDS = 1.0
 _KNOCK_SECONDS = 5.0
-_ANSWER_SECONDS = 60.0
-"""Within this a node answers, or Ray has found out that it is lost."""
+_ANSWER_SECONDS = 90.0
+"""Within this a node answers, or Ray has found out that it is lost; else it is only slow."""
 
 _TOO_FEW = "Tried to start a pool with"
 """What Ray says, in a plain ValueError, where fewer processors are left than a moment ago."""
@@ -94,26 +95,27 @@ class Ray:
         yield from outcomes
 
     def _processors(self) -> int:
-        """Count the processors of the nodes that answer.
+        """Count the processors of the nodes that are not lost.
 
-        Ray counts a lost node for some seconds more, and would wait for ever for processors that are gone.
+        Ray counts a lost node for some seconds more, and would wait for ever for processors that are gone. So
+        every node is asked: one that is lost fails to answer as soon as Ray knows.
         """
         import ray  # noqa: PLC0415  optional
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy  # noqa: PLC0415  optional
 
         self.connect()
-        nodes: list[dict[str, Any]] = ray.nodes()  # type: ignore[no-untyped-call]
-        able = {node["NodeID"]: int(node["Resources"].get("CPU", 0)) for node in nodes if node["Alive"]}
         question = ray.remote(num_cpus=0, max_retries=0)(_answer)
         asked = {
             question.options(
                 scheduling_strategy=NodeAffinitySchedulingStrategy(name, soft=False)
-            ).remote(): processors
-            for name, processors in able.items()
-            if processors
+            ).remote(): name
+            for name in _alive()
         }
+        if not asked:
+            raise InputError(f"the Ray cluster at {self.address} has no processors; start a node that has")
         ready, _ = ray.wait(list(asked), num_returns=len(asked), timeout=_ANSWER_SECONDS)
-        known = sum(asked[reference] for reference in ready if _has_answered(reference))
+        lost = {asked[reference] for reference in ready if not _has_answered(reference)}
+        known = sum(count for name, count in _alive().items() if name not in lost)
         return max(1, min(known, self.workers or known))
 
     def connect(self) -> None:
@@ -124,7 +126,7 @@ class Ray:
         if not ray.is_initialized():
             try:
                 _knock(self.address)
-                ray.init(self.address, log_to_driver=False)
+                ray.init(self.address, log_to_driver=False, logging_level=logging.ERROR)
             except (OSError, ValueError) as error:  # a ConnectionError is an OSError
                 raise InputError(
                     f"there is no Ray cluster at {self.address}: {error}; start one with ray start --head"
@@ -136,6 +138,15 @@ def _knock(address: str | None) -> None:
     host, colon, port = (address or "").rpartition(":")
     if colon and port.isdigit() and "/" not in host:
         socket.create_connection((host, int(port)), _KNOCK_SECONDS).close()
+
+
+def _alive() -> dict[str, int]:
+    """Count the processors of every node that Ray knows of, where it has any."""
+    import ray  # noqa: PLC0415  optional
+
+    nodes: list[dict[str, Any]] = ray.nodes()  # type: ignore[no-untyped-call]
+    counts = {node["NodeID"]: int(node["Resources"].get("CPU", 0)) for node in nodes if node["Alive"]}
+    return {name: count for name, count in counts.items() if count}
 
 
 def _answer() -> bool:
