@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from meterveil.attackers.fitting import Job, Options
-from meterveil.attackers.protocol import AGGREGATE, Attacker
+from meterveil.attackers.protocol import Attacker
 from meterveil.attackers.registry import ATTACKERS, attacker
 from meterveil.attackers.threat import COPIES, Defence, adaptive, fixed, masked
 from meterveil.bench.cards import Card
@@ -57,11 +57,6 @@ class Curve:
     name: str
     defence: Defence
     draws: int = DRAWS
-
-    @property
-    def targets(self) -> tuple[str, ...]:
-        """Name the appliances, and the household's load."""
-        return (*self.trial.targets, AGGREGATE)
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -116,7 +111,7 @@ def measure_point(
     return [
         card
         for name, one in fitted.items()
-        for card in _cards(curve, point, name, score(one, days, curve.targets))
+        for card in _cards(curve, point, name, score(one, days, curve.trial.read))
     ]
 
 
@@ -131,7 +126,7 @@ def masked_test_days(curve: Curve, home: Household) -> list[Household]:
 def _fit(
     curve: Curve, point: Point, taught: Household, names: Sequence[str], workers: int, on_done: OnDone | None
 ) -> dict[str, Attacker]:
-    targets, seed = (*curve.trial.learned, AGGREGATE), curve.trial.seed
+    targets, seed = curve.trial.fitted, curve.trial.seed
     options: Options = {"workers": workers, "on_done": on_done, "epochs": point.epochs}
     if point.copies == 0:
         return fixed(names, [taught], targets, seed, **options)

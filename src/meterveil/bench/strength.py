@@ -66,6 +66,20 @@ class Trial:
         """Name what is learned, in an order that is the same whatever is scored."""
         return tuple(sorted({*self.targets, *self.also_learned}))
 
+    @property
+    def read(self) -> tuple[str, ...]:
+        """Name what is scored: the targets, and the household's load."""
+        return (*self.targets, AGGREGATE)
+
+    @property
+    def fitted(self) -> tuple[str, ...]:
+        """Name what an attacker is fitted to; the order is part of a fit's name in the cache."""
+        return (*self.learned, AGGREGATE)
+
+    def taught(self, houses: Houses) -> tuple[Household, ...]:
+        """Return what attackers learn from."""
+        return tuple(only_days(houses[part.key].select(self.learned), part.days) for part in self.training)
+
     def __post_init__(self) -> None:
         taught = {day for part in self.training if part.key == self.test.key for day in part.days}
         shared = sorted(taught & set(self.test.days))
@@ -84,11 +98,6 @@ class Readings(NamedTuple):
     days: tuple[Household, ...]
     said: Mapping[str, tuple[Prediction, ...]]
     """Attacker -> a prediction for each day."""
-
-    @property
-    def targets(self) -> tuple[str, ...]:
-        """Name the appliances, and the household's load."""
-        return (*self.trial.targets, AGGREGATE)
 
 
 def own_house(
@@ -151,10 +160,9 @@ def read(
     on_done: Callable[[Job], None] | None = None,
 ) -> Readings:
     """Fit the attackers on the training days and let them read the test days."""
-    taught = [only_days(houses[part.key].select(trial.learned), part.days) for part in trial.training]
     home = houses[trial.test.key].select(trial.targets)
     check_recorded(home, trial.test.days)
-    fitted = fit(attackers, taught, (*trial.learned, AGGREGATE), trial.seed, workers, on_done)
+    fitted = fit(attackers, trial.taught(houses), trial.fitted, trial.seed, workers, on_done)
     days = tuple(home.day(day) for day in trial.test.days)
     said = {name: tuple(one.predict(meter_of(day)) for day in days) for name, one in fitted.items()}
     return Readings(trial, days, said)
@@ -165,7 +173,7 @@ def cards_of(readings: Readings) -> list[Card]:
     return [
         card_of(readings.trial, name, target, metric, values)
         for name, said in readings.said.items()
-        for (target, metric), values in score_said(said, readings.days, readings.targets).items()
+        for (target, metric), values in score_said(said, readings.days, readings.trial.read).items()
     ]
 
 

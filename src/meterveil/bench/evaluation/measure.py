@@ -27,7 +27,7 @@ from meterveil.bench.strength import Houses, Trial
 from meterveil.data.household import Household
 from meterveil.data.protocols import on_threshold_w
 from meterveil.data.run import Setup
-from meterveil.data.splits import check_recorded, only_days
+from meterveil.data.splits import check_recorded
 from meterveil.defenders.none import NoDefence
 from meterveil.errors import InputError
 
@@ -71,16 +71,6 @@ class Spec:
         """Name every attacker that is fitted on the bare days; the prior is the floor of them all."""
         return tuple(dict.fromkeys([*(name for names in self.attackers.values() for name in names), PRIOR]))
 
-    @property
-    def targets(self) -> tuple[str, ...]:
-        """Name the appliances, and the household's load."""
-        return (*self.trial.targets, AGGREGATE)
-
-    @property
-    def learned(self) -> tuple[str, ...]:
-        """Name what every attacker learns: the order is part of a fit's name in the cache."""
-        return (*self.trial.learned, AGGREGATE)
-
 
 @dataclass(frozen=True)
 class Bare:
@@ -123,12 +113,12 @@ def measure_bare(
 ) -> Bare:
     """Fit the attackers on the bare training days, or take their fits from the cache; let them read."""
     trial = spec.trial
-    taught = tuple(only_days(houses[part.key].select(trial.learned), part.days) for part in trial.training)
+    taught = trial.taught(houses)
     home = houses[trial.test.key]
     check_recorded(home, trial.test.days)
-    fitted = fixed(spec.names, taught, spec.learned, trial.seed, workers=workers, on_done=on_done)
+    fitted = fixed(spec.names, taught, trial.fitted, trial.seed, workers=workers, on_done=on_done)
     days = [home.select(trial.targets).day(day) for day in sorted(trial.test.days)]
-    scores = {name: score(one, days, spec.targets) for name, one in fitted.items()}
+    scores = {name: score(one, days, trial.read) for name, one in fitted.items()}
     return Bare(spec, home, taught, fitted, scores)
 
 
@@ -158,16 +148,12 @@ def _adapted(
     on_done: Callable[[Job], None] | None,
 ) -> list[Mapping[str, Attacker]]:
     """Fit attackers to what each policy makes of the training days; return those of every seed."""
-    spec, setup = bare.spec, bare.spec.setup
+    trial, setup, copies = bare.spec.trial, bare.spec.setup, bare.spec.copies
     fitted: list[Mapping[str, Attacker]] = []
     for policy in one.policies:
         defence = Defence(policy, setup.battery, setup.library, setup.tariff)
-        seed = spec.trial.seed
-        fitted.append(
-            adaptive(
-                names, bare.taught, spec.learned, seed, defence, spec.copies, workers=workers, on_done=on_done
-            )
-        )
+        asked = (names, bare.taught, trial.fitted, trial.seed, defence, copies)
+        fitted.append(adaptive(*asked, workers=workers, on_done=on_done))
     return fitted if len(fitted) > 1 else fitted * seeds
 
 
@@ -180,7 +166,7 @@ def _cases(
         for seed, first in enumerate(played.alike):
             known = first < seed and readers[first] is readers[seed]
             days, fitted = played.days[seed], readers[seed]
-            masked.append(masked[first] if known else score(fitted[name], days, bare.spec.targets))
+            masked.append(masked[first] if known else score(fitted[name], days, bare.spec.trial.read))
         found += cases_of(name, bare.scores[name], masked)
     return found
 

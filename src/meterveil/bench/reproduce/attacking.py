@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from meterveil.attackers.fitting import Job
-from meterveil.attackers.protocol import AGGREGATE
 from meterveil.attackers.store import CARD
 from meterveil.attackers.threat import Defence, adaptive, fixed
 from meterveil.bench.reproduce.entrant import Entrant
@@ -16,7 +15,6 @@ from meterveil.bench.reproduce.specs import Training
 from meterveil.bench.strength import Trial
 from meterveil.data import outputs
 from meterveil.data.household import Household
-from meterveil.data.splits import only_days
 from meterveil.fingerprint import code_hash
 
 SECONDS: dict[str, float] = {
@@ -43,7 +41,7 @@ class Attack:
     @classmethod
     def of(cls, trial: Trial, name: str, place: Place) -> Attack:
         """Find out where the fit belongs."""
-        job = Job(name, learned(trial), taught(trial, place), trial.seed)
+        job = Job(name, trial.fitted, _taught(trial, place), trial.seed)
         return cls(trial, name, job.folder)
 
     @property
@@ -57,7 +55,7 @@ class Attack:
 
     def run(self, place: Place, key: str) -> None:
         """Fit it."""
-        fixed([self.name], taught(self.trial, place), learned(self.trial), self.trial.seed, workers=1)
+        fixed([self.name], _taught(self.trial, place), self.trial.fitted, self.trial.seed, workers=1)
 
 
 @dataclass(frozen=True)
@@ -90,20 +88,11 @@ class Adapt:
         """Fit it by the very call that the cell will make."""
         policy, setup = self.entrant.contender(place).policies[self.policy], self.entrant.setup(place)
         defence = Defence(policy, setup.battery, setup.library, setup.tariff)
-        homes, targets = taught(self.trial, place), learned(self.trial)
+        homes, targets = _taught(self.trial, place), self.trial.fitted
         adaptive([self.name], homes, targets, self.trial.seed, defence, self.copies, workers=1)
         note = {"format": "meterveil-adapted-1", "attacker": self.name, "defence": self.entrant.label}
         outputs.write_text(place.fit(key), json.dumps(note) + "\n")
 
 
-def taught(trial: Trial, place: Place) -> tuple[Household, ...]:
-    """Return what attackers learn from."""
-    return tuple(
-        only_days(place.household(part.dataset, part.house).select(trial.learned), part.days)
-        for part in trial.training
-    )
-
-
-def learned(trial: Trial) -> tuple[str, ...]:
-    """Name what attackers learn; the order is part of a fit's name in the cache."""
-    return (*trial.learned, AGGREGATE)
+def _taught(trial: Trial, place: Place) -> tuple[Household, ...]:
+    return trial.taught({part.key: place.household(*part.key) for part in trial.training})
