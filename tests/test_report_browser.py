@@ -70,6 +70,25 @@ def test_the_contents_lead_to_every_section(opened):
     assert all(page.locator(f"section[id='{target}'] h2").count() == 1 for target in targets)
 
 
+def test_the_verdict_is_seen_before_anything_is_scrolled(opened):
+    page, _, _ = opened
+    first = page.locator("ul.lead li").first
+    assert first.bounding_box()["y"] < 200
+    verdicts = page.locator("section#claims td:nth-child(2)").first
+    right = verdicts.bounding_box()["x"] + verdicts.bounding_box()["width"]
+    assert right <= page.evaluate("document.documentElement.clientWidth")
+
+
+def test_a_figure_has_a_sentence_before_it(opened):
+    page, _, _ = opened
+    silent = page.evaluate(
+        "[...document.querySelectorAll('section')]"
+        ".filter(part => part.querySelector('.plotly-graph-div, img') && !part.querySelector('p'))"
+        ".map(part => part.id)"
+    )
+    assert silent == []
+
+
 def test_a_verdict_has_a_colour_that_words_around_it_do_not_have(opened):
     page, _, _ = opened
     cells = page.locator("section#claims td")

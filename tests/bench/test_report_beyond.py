@@ -10,6 +10,7 @@ from meterveil.bench.report.files import markdown
 from meterveil.bench.report.leaderboard import boards, standing_name
 from meterveil.bench.report.lookup import Recorded
 from meterveil.bench.report.names import row_name
+from meterveil.bench.report.others import other_rows
 from meterveil.bench.report.page import report_page
 from meterveil.bench.report.reading import Results, read_results
 from meterveil.bench.report.specs import SPECS
@@ -19,14 +20,7 @@ from meterveil.bench.submission import keep
 from report_cards import battery, case, headline, reproduction
 
 SPEC = {spec.name: spec for spec in SPECS}
-GAP = {
-    "rmse_increase_percent_difference": 12.0,
-    "rmse_increase_percent_difference_low": 3.0,
-    "rmse_increase_percent_difference_high": 21.0,
-    "rmse_increase_percent_difference_p": 0.0123,
-    "strongest_f1_difference": -0.044,
-    "strongest_f1_difference_p": 0.4,
-}
+GAP = {"": 12.0, "_low": 3.0, "_high": 21.0, "_p": 0.0123}
 
 
 def results_of(made):
@@ -47,8 +41,8 @@ def test_adaptive_figures_have_a_table_with_chance_costs_information_and_events(
         made += [Card("many_days", f"meter fridge, {label}", "information_bits", "redd", 0.07)]
     made += headline("many_days", "redd", "flat", {"strongest_f1": 0.1})
     rows = pivot_rows(adaptive_comparisons(SPEC["many_days"], "redd", results_of(made)))
-    assert [row[0] for row in rows] == ["", "ours", "chance at equal kWh"]
-    found = dict(zip(rows[0], rows[1], strict=True))
+    assert [row[0] for row in rows] == ["", "chance at equal kWh", "ours"]
+    found = dict(zip(rows[0], rows[2], strict=True))
     assert (found["F1 of the strongest"], found["events F1"], found["bits"]) == ("0.40", "0.30", "0.070")
     assert (found["leak"], found["neutral cost"], found["RMSE Inc. %"]) == ("0.50", "0.500", "50.0")
     (section,) = adaptive_sections(SPEC["many_days"], results_of(made))
@@ -81,20 +75,57 @@ def test_the_adaptive_claim_is_of_many_days_where_the_papers_day_is_missing_and_
     assert (one.row, one.ours.value) == ("UK-DALE: F1 of the strongest adaptive attacker", 0.5)
 
 
-def test_a_tested_gap_to_chance_is_a_claim_with_interval_and_p():
-    row = "ours against random_equal, fixed"
-    made = [
-        Card("gap_to_chance", row, column, "redd", value, threat_model="fixed", n_days=9)
-        for column, value in GAP.items()
+def gap(days, threat, column, factor=1.0):
+    """Cards as a gap is recorded."""
+    row = f"headline, {'many days' if days > 1 else 'one day'}, {threat}"
+    return [
+        Card(
+            *("gap_to_chance", row, f"{column}_difference{ending}", "redd"),
+            value if ending == "_p" else factor * value,
+            threat_model=threat,
+            n_days=days,
+        )
+        for ending, value in GAP.items()
     ]
+
+
+def test_a_tested_gap_to_chance_is_a_claim_with_interval_and_p():
+    made = gap(1, "fixed", "rmse_increase_percent") + gap(9, "fixed", "rmse_increase_percent", 2.0)
+    made += gap(9, "adaptive", "strongest_f1", -0.01)
     text = markdown(results_of(made))
     beyond = "| REDD: ours beyond chance at equal kWh, points of RMSE, fixed attackers, 9 days | - |"
-    assert f"{beyond} 12.0\u00a0(3.0..21.0), p\u00a00.012 |" in text
+    assert f"{beyond} 24.0\u2009(6.0..42.0),\u2009p\u00a00.012 | beyond the paper |" in text
+    assert text.count("points of RMSE, fixed attackers") == 1
     strongest = (
-        "| REDD: F1 of the strongest attacker, ours minus chance at equal kWh, fixed attackers, 9 days"
+        "| REDD: F1 of the strongest attacker, ours minus chance at equal kWh, adaptive attackers, 9 days"
     )
-    assert f"{strongest} | - | -0.04, p\u00a00.400 |" in text
+    assert f"{strongest} | - | -0.12\u2009(" in text
     assert "lead over chance" not in text
+    assert "<h2>Ours against chance at equal kWh, REDD</h2>" in report_page(results_of(made))
+
+
+def test_a_gap_that_could_not_be_measured_is_no_claim():
+    row = "headline, one day, fixed"
+    made = [Card("gap_to_chance", row, "rmse_increase_percent_difference", "redd", None, note="no")]
+    assert "beyond chance" not in markdown(results_of(made))
+
+
+def test_other_tables_have_a_row_for_each_row_and_intervals_beside_their_figures():
+    made = [
+        Card("behaviour", row, column, "redd", value)
+        for row, column, value in (
+            ("flat_decoys", "reward", 2421.4),
+            ("flat_decoys", "cosine", 0.9),
+            ("flat_decoys", "cosine_low", 0.8),
+            ("flat_decoys", "cosine_high", 1.0),
+            ("ours", "cosine", None),
+        )
+    ]
+    assert other_rows(made) == [
+        ["", "reward", "cosine"],
+        ["flat with decoys", "2421", "0.9\u2009(0.8..1)"],
+        ["ours", "", ""],
+    ]
 
 
 def test_without_that_test_the_lead_over_chance_is_that_of_the_headlines():
@@ -108,7 +139,7 @@ def test_a_spread_over_seeds_stands_beside_an_interval_over_days():
     made = headline("many_days", "redd", "ours", {"rmse_increase_percent": 50.0}, days=9)
     spread = [Card(**{**card.__dict__, "spread": 2.5}) for card in made]
     found = Recorded(spread).find("ours", "rmse_increase_percent")
-    assert found_text(found, 1) == "50.0±2.5\u00a0(45.0..55.0)"
+    assert found_text(found, 1) == "50.0±2.5\u2009(45.0..55.0)"
     days = battery("many_days", "redd", "ours", {"soc_end": 0.5, "soc_end_low": 0.4, "soc_end_high": 0.6}, 9)
     days = [Card(**{**card.__dict__, "spread": 0.2}) for card in days]
     assert Recorded(days).find("ours", "soc_end").spread is None
@@ -172,4 +203,4 @@ def test_the_verdict_comes_first():
     assert words.startswith("UK-DALE, attackers that never saw the defence: RMSE rises by 101.8 %")
     assert "one day, attackers that adapt to the defence: F1 0.62 behind ours" in words
     body = report_page(results).split("</h1>")[1]
-    assert body.strip().startswith("<p>UK-DALE, attackers that never saw")
+    assert body.strip().startswith('<ul class="lead"><li>UK-DALE, attackers that never saw')

@@ -16,6 +16,9 @@ def report(
     *,
     results: Annotated[Path, typer.Option(help="Folder of result cards.")] = Path("results"),
     out: opt.Out = Path("out/report"),
+    pictures: Annotated[
+        Path, typer.Option(help="Folder of the pictures that show minutes of a household (docs/report.md).")
+    ] = Path("docs/img"),
     markdown: Annotated[
         Path | None,
         typer.Option(help="Also write the claims into this Markdown file, between its marks."),
@@ -30,7 +33,7 @@ def report(
     from meterveil.cli.tables import show_file, show_notes, show_table
 
     found = read_results(results)
-    page = write_report(found, out)
+    page = write_report(found, out, pictures)
     if markdown:
         write_markdown(found, markdown)
     rows = [row[:4] for row in claim_rows(claims(found))]

@@ -11,14 +11,38 @@ from meterveil.plots.page import Section, page
 _HEADING = re.compile(r"<section><h2>(.*?)</h2>")
 
 
-def long_page(title: str, sections: Sequence[Section], intro: str, verdicts: Mapping[str, str]) -> str:
-    """Write a page whose headings can be jumped to; `verdicts` are cells, or their first sign -> a colour."""
-    head, mark, body = page(title, sections, intro).partition("</h1>")
+def long_page(
+    title: str,
+    sections: Sequence[Section],
+    intro: str,
+    verdicts: Mapping[str, str],
+    pictures: Mapping[str, str] | None = None,
+) -> str:
+    """Write a page whose headings can be jumped to; `verdicts` are cells, or their first sign -> a colour.
+
+    `pictures` is heading -> what stands at the end of its section, as HTML.
+    """
+    head, mark, body = page(title, sections).partition("</h1>")
     names = [section.heading for section in sections if section.heading]
     lead, seam, rest = body.partition("<section>")
     anchored = _HEADING.sub(lambda found: _anchor(found.group(1)), seam + rest)
     styled = head.replace("</style>", f"{_STYLE}{_colours(verdicts)}</style>", 1)
-    return styled + mark + lead + _contents(names) + _marked(anchored, verdicts)
+    return (
+        styled
+        + mark
+        + _lead(intro)
+        + lead
+        + _contents(names)
+        + _illustrated(_marked(anchored, verdicts), pictures or {})
+    )
+
+
+def _lead(intro: str) -> str:
+    """Write the lines of an introduction as a list, one line as a paragraph."""
+    lines = [escape(line) for line in intro.splitlines()]
+    if len(lines) < 2:
+        return "".join(f"\n<p>{line}</p>\n" for line in lines)
+    return '\n<ul class="lead">' + "".join(f"<li>{line}</li>" for line in lines) + "</ul>\n"
 
 
 def _anchor(heading: str) -> str:
@@ -43,6 +67,14 @@ def _marked(body: str, verdicts: Mapping[str, str]) -> str:
     return body
 
 
+def _illustrated(body: str, pictures: Mapping[str, str]) -> str:
+    for heading, html in pictures.items():
+        before, found, rest = body.partition(f"<h2>{escape(heading)}</h2>")
+        section, end, after = rest.partition("</section>")
+        body = before + found + section + (html if found else "") + end + after
+    return body
+
+
 def _colours(verdicts: Mapping[str, str]) -> str:
     return "".join(
         f"td.v{number} {{ color: {colour}; }}\n" for number, colour in enumerate(verdicts.values()) if colour
@@ -50,11 +82,15 @@ def _colours(verdicts: Mapping[str, str]) -> str:
 
 
 _STYLE = """
+ul.lead { max-width: 46rem; margin: 4px 0 12px; padding-left: 1.2rem; }
+ul.lead li { margin: 4px 0; }
 nav ul { display: flex; flex-wrap: wrap; gap: 4px 14px; list-style: none; margin: 8px 0 0; padding: 8px 0;
   border-top: 1px solid #e8eaed; border-bottom: 1px solid #e8eaed; font-size: 0.9rem; }
 a { color: #0072B2; text-decoration: none; }
 a:hover { text-decoration: underline; }
 section { scroll-margin-top: 8px; }
+figure { margin: 0; }
+figure img { display: block; width: 100%; max-width: 1000px; height: auto; }
 section > div { max-width: 100%; overflow-x: auto; }
 .wide { overflow: auto; margin: 8px 0 12px; }
 .wide:has(tr:nth-child(31)) { max-height: 85vh; }
@@ -67,16 +103,19 @@ td.words { white-space: normal; }
 td.words:last-child { white-space: normal; min-width: 17rem; }
 @media (max-width: 600px) {
   table { font-size: 0.82rem; }
-  th, td { padding: 4px 6px; }
-  th:first-child, td:first-child { max-width: 9.5rem; }
-  td.words:first-child { min-width: 9.5rem; }
-  nav ul { flex-wrap: nowrap; overflow-x: auto; white-space: nowrap; }
+  th, td { padding: 4px 5px; }
+  td { white-space: normal; }
+  th:first-child, td:first-child { max-width: 8rem; }
+  td.words:first-child { min-width: 8rem; }
+  ul.lead { max-width: 46rem; margin: 4px 0 12px; padding-left: 1.2rem; }
+ul.lead li { margin: 4px 0; }
+nav ul { flex-wrap: nowrap; overflow-x: auto; white-space: nowrap; }
 }
 @media (prefers-color-scheme: dark) {
   body, thead th, th:first-child, td:first-child { background: #1f1f1f; color: #e3e3e3; }
   nav ul, th, td { border-color: #3c4043; }
   a { color: #8ab4f8; }
-  .plotly-graph-div { filter: invert(0.88) hue-rotate(180deg); }
+  .plotly-graph-div, figure img { filter: invert(0.88) hue-rotate(180deg); }
   td[class^="v"] { filter: brightness(1.5); }
 }
 """

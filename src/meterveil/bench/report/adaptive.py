@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from meterveil.bench.report.compare import Comparison, TableSpec, datasets_of
 from meterveil.bench.report.lookup import CaseKey, Found, Recorded
-from meterveil.bench.report.names import CHANCE, dataset_name
+from meterveil.bench.report.names import CHANCE, dataset_name, row_order
 from meterveil.bench.report.reading import Results
 from meterveil.bench.report.text import found_text, measured_words, pivot_rows
 from meterveil.plots.attack import label as attacker_name
@@ -47,7 +47,8 @@ _METRICS = {
 def adaptive_comparisons(spec: TableSpec, dataset: str, results: Results) -> list[Comparison]:
     """List what adaptive attackers read behind every row of a table; nothing where none was measured."""
     recorded = Recorded(results.of(spec.name, dataset))
-    met = [row for row in recorded.labels if recorded.find(row, "strongest_f1", "adaptive")]
+    labels = sorted(recorded.labels, key=row_order)
+    met = [row for row in labels if recorded.find(row, "strongest_f1", "adaptive")]
     found = [(row, column, recorded.find(row, column, "adaptive")) for row in met for column in COLUMNS]
     return [
         Comparison(spec.name, dataset, row, column, "beyond the paper", ours=ours)

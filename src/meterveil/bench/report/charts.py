@@ -88,7 +88,7 @@ def board_chart(board: Board) -> go.Figure | None:
         read = one.adaptive_f1 if board.threat == "adaptive" else one.fixed_f1
         if read and one.throughput_kwh:
             bounds = [float("nan") if end is None else end for end in (read.low, read.high)]
-            points.append(Point(standing_name(one), one.throughput_kwh.value, read.value, *bounds))
+            points.append(Point(_short(standing_name(one)), one.throughput_kwh.value, read.value, *bounds))
     return defences_figure(points, board.prior_f1, board.raw_f1, board.threat) if points else None
 
 
@@ -111,6 +111,11 @@ def _along(comparisons: Comparisons, factor: str, column: str) -> dict[float, Pa
         if one.column == column and (value or one.row == "main"):
             found[float(value.group(1)) if value else _MAIN[factor]] = _pair(one)
     return found
+
+
+def _short(name: str) -> str:
+    """Leave out what finds no room beside a point on a phone: the axis says how many kWh."""
+    return name.replace(" at equal kWh", "").replace("submitted: ", "")
 
 
 def _pair(one: Comparison) -> Pair:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from meterveil.bench.report.columns import COLUMNS, Verdict, is_count, judge, tolerance
 from meterveil.bench.report.lookup import CaseKey, Found, Recorded
+from meterveil.bench.report.names import row_order
 from meterveil.bench.report.reading import Results
 from meterveil.bench.report.reasons import REASONS
 from meterveil.bench.reported import cases as printed_cases
@@ -59,7 +60,8 @@ def compare(spec: TableSpec, dataset: str, results: Results) -> list[Comparison]
     """Compare all of a table on a data set: the paper's rows first, then those that it does not have."""
     recorded = Recorded(results.of(spec.name, dataset))
     papers = claimed.labels(spec.name, dataset)
-    rows = [*papers, *sorted((label for label in recorded.labels if label not in papers), key=_natural)]
+    further = sorted((label for label in recorded.labels if label not in papers), key=_natural)
+    rows = sorted([*papers, *further], key=row_order)
     found = [
         compare_one(spec.name, dataset, row, column, recorded) for row in rows for column in spec.columns
     ]

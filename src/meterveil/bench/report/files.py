@@ -30,13 +30,13 @@ _CSV_HEAD = (
 )
 
 
-def write_report(results: Results, folder: Path) -> Path:
+def write_report(results: Results, folder: Path, pictures: Path | None = None) -> Path:
     """Write everything into a folder, all of it or nothing; return the page."""
     tables = _tables(results)
     _check(folder, tables)
     page = folder / PAGE
     writers = {folder / TABLES / name: outputs.text_writer(text) for name, text in tables.items()}
-    outputs.write_all({**writers, page: outputs.text_writer(report_page(results))})
+    outputs.write_all({**writers, page: outputs.text_writer(report_page(results, pictures))})
     return page
 
 
@@ -121,4 +121,4 @@ def _values(one: Comparison) -> list[object]:
 def _csv(rows: Iterable[Sequence[object]]) -> str:
     text = StringIO()
     csv.writer(text, lineterminator="\n").writerows(rows)
-    return re.sub("\u00a0", " ", text.getvalue())
+    return re.sub("[\u00a0\u2009]", " ", text.getvalue())

@@ -107,10 +107,14 @@ class Recorded:
         """Return what every attacker reads of every target behind a defence."""
         return {CaseKey(*key): found for key, found in self._cases(label, threat)}
 
-    def gap(self, place: Place, column: str) -> Found | None:
-        """Return a tested difference between two defences, with its p."""
-        found, p = self._card(place, column), self._by_place.get((place, f"{column}_p"))
-        return found and found._replace(p=p.measured if p else None)
+    def gap(self, column: str, threat: ThreatModel) -> Found | None:
+        """Return a tested difference between two defences with its p, over the most days that it has."""
+        places = [place for place, name in self._by_place if name == column and place.threat == threat]
+        tested = []
+        for place in places:
+            found, p = self._card(place, column), self._by_place.get((place, f"{column}_p"))
+            tested += [found._replace(p=p.measured if p else None)] if found else []
+        return max(tested, key=lambda one: one.n_days, default=None)
 
     def attackers(self, threat: ThreatModel) -> tuple[str, ...]:
         """Name those whose figures the headlines of a threat model are, each once."""

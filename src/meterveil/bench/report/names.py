@@ -24,6 +24,15 @@ _ROWS = {
 """Label of a row -> how it is written, where that is not the label itself."""
 
 
+_ORDER = ("none", "random", CHANCE, "rule_based", "ddql_flat", "ddql_mi", "flat", "flat_decoys", "ours")
+"""Defences as the paper lists them, those beyond it beside their kind."""
+
+
+def row_order(label: str) -> int:
+    """Say where a defence stands in a table; whatever is no such defence comes last, as it came."""
+    return _ORDER.index(label) if label in _ORDER else len(_ORDER)
+
+
 def row_name(label: str) -> str:
     """Write the label of a row for people."""
     name, colon, kwh = label.partition(":")

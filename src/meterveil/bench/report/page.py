@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
-from meterveil.bench.report import chance
 from meterveil.bench.report.adaptive import adaptive_case_sections, adaptive_comparisons, adaptive_sections
 from meterveil.bench.report.charts import CHARTS, board_chart, cases_chart
 from meterveil.bench.report.claims import claims
@@ -12,6 +12,8 @@ from meterveil.bench.report.columns import MARKS, RELATIVE, Verdict, tolerance_r
 from meterveil.bench.report.compare import Comparison, TableSpec, compare, compare_cases, datasets_of, tally
 from meterveil.bench.report.leaderboard import Board, boards
 from meterveil.bench.report.names import dataset_name
+from meterveil.bench.report.others import other_sections
+from meterveil.bench.report.pictures import pictures
 from meterveil.bench.report.reading import Results
 from meterveil.bench.report.rows import board_rows, board_words, case_rows
 from meterveil.bench.report.specs import SPECS
@@ -53,34 +55,25 @@ _BOARD = (
     "with meterveil submit is marked as submitted."
 )
 _CASES = "Six attackers and every appliance on the paper's test day, behind our learned defence."
-_KNOWN_TABLES = (
-    "baseline_comparison",
-    "many_days",
-    "strength_",
-    "crossing_",
-    "adaptive_",
-    "evaluation_",
-    chance.TABLE,
-)
 
 
-def report_page(results: Results) -> str:
-    """Write the page."""
-    sections = [*_summary(results), *_boards(results)]
+def report_page(results: Results, folder: Path | None = None) -> str:
+    """Write the page, with the pictures that lie in a folder."""
+    drawn = pictures(folder)
+    sections = [*_summary(results), *_boards(results), *drawn.sections]
     for spec in SPECS:
         sections += [*_table(spec, results), *adaptive_sections(spec, results)]
     sections += [
         *_case_sections(results),
         *adaptive_case_sections(results),
         *strength_sections(results),
-        *_others(results),
+        *other_sections(results),
     ]
     sections += [*_missing(results), *_rules()]
     signs = {MARKS[verdict]: colour for verdict, colour in _COLOURS.items()}
     colours: dict[str, str] = {**{str(verdict): colour for verdict, colour in _COLOURS.items()}, **signs}
-    return long_page(
-        "meterveil: the paper beside the measurement", sections, verdict_words(results) or _CLAIMS, colours
-    )
+    title, intro = "meterveil: the paper beside the measurement", verdict_words(results) or _CLAIMS
+    return long_page(title, sections, intro, colours, drawn.html)
 
 
 def all_comparisons(results: Results) -> dict[str, list[Comparison]]:
@@ -114,7 +107,7 @@ def _boards(results: Results) -> Iterator[Section]:
         heading = f"Leaderboard: {dataset_name(board.dataset)}, {_days(board)}{by_others}"
         said = " ".join(part for part in (words, board_words(board)) if part)
         yield Section(heading, said, board_rows(board), board_chart(board))
-        words = ""
+        words = "Read as the first one."
 
 
 def _days(board: Board) -> str:
@@ -146,27 +139,6 @@ def _case_sections(results: Results) -> Iterator[Section]:
             heading = f"Every attacker and appliance, {dataset_name(dataset)}"
             words = " ".join([_CASES, reason_words(compare_cases(dataset, results))]).strip()
             yield Section(heading, words, case_rows(dataset, results), cases_chart(dataset, results))
-
-
-def _others(results: Results) -> Iterator[Section]:
-    """Show whatever else was recorded, as it is."""
-    known = {spec.name for spec in SPECS}
-    rows = [["row", "column", "measured", "spread", "days", "note"]]
-    for (table, dataset), cards in results.tables.items():
-        if table in known or table.startswith(_KNOWN_TABLES):
-            continue
-        body = [
-            [
-                card.row,
-                readable(card.column),
-                "" if card.measured is None else f"{card.measured:.4g}",
-                "" if card.spread is None else f"{card.spread:.2g}",
-                str(card.n_days),
-                card.note,
-            ]
-            for card in cards
-        ]
-        yield Section(f"{readable(table).capitalize()}, {dataset_name(dataset)}", "", [*rows, *body])
 
 
 def _missing(results: Results) -> Iterator[Section]:

@@ -47,7 +47,13 @@ def board_rows(board: Board) -> list[list[str]]:
                 found_text(one.neutral_cost, 3),
             ]
         )
-    return rows
+    return _without_empty(rows)
+
+
+def _without_empty(rows: list[list[str]]) -> list[list[str]]:
+    """Leave out columns in which nothing was measured."""
+    kept = [number for number in range(len(rows[0])) if any(row[number] for row in rows[1:])]
+    return [[row[number] for number in kept] for row in rows]
 
 
 def board_words(board: Board) -> str:

@@ -8,10 +8,10 @@ from meterveil.attackers.registry import FLOORS
 from meterveil.bench.attack_page import along, curve_chart, strength_chart
 from meterveil.bench.cards import Card
 from meterveil.bench.floors import F1_COLUMNS, mean_over_appliances
+from meterveil.bench.headings import heading
 from meterveil.bench.report.names import DATASETS, row_name
 from meterveil.bench.report.reading import Results
 from meterveil.plots.attack import LABELS, label
-from meterveil.plots.look import readable
 from meterveil.plots.page import Section
 
 PAPER_DAY = "strength_10_training_paper_day"
@@ -30,16 +30,20 @@ _ADAPTING = (
 _WIDE_PX = 900
 """Three panels side by side need this much; on a phone they scroll in their own box."""
 
-_STEPS = {"copies": "learning from more copies", "epochs": "training for longer"}
+_STEPS = {
+    "copies": ("learning from more copies", _ADAPTING),
+    "epochs": ("training for longer", "The same, after more epochs on as many copies."),
+}
+"""What a curve runs along -> in words, and what it shows."""
 
 
 def strength_sections(results: Results) -> Iterator[Section]:
     """Show how strong the attackers are: the paper's day, other days and houses, and adapted ones."""
     for (table, dataset), cards in results.tables.items():
         if table == PAPER_DAY:
-            heading = f"Attackers on the bare meter, {DATASETS[dataset]}"
+            title = f"Attackers on the bare meter, {DATASETS[dataset]}"
             chart = strength_chart(cards).update_layout(width=_WIDE_PX)
-            yield Section(heading, _RAW, strength_rows(cards), chart)
+            yield Section(title, _RAW, strength_rows(cards), chart)
     others = {key: cards for key, cards in results.tables.items() if _is_elsewhere(key[0])}
     if others:
         yield Section("Attackers on other days and in other houses", _ELSEWHERE, elsewhere_rows(others))
@@ -68,8 +72,7 @@ def elsewhere_rows(tables: dict[tuple[str, str], tuple[Card, ...]]) -> list[list
     names = _in_order({name: 0.0 for found in scores.values() for name in found})
     rows = [["F1", *(label(name) for name in names)]]
     for (table, dataset), found in scores.items():
-        words = f"{DATASETS.get(dataset, dataset)}, {readable(table).replace('strength ', '')}"
-        rows.append([words, *(_number(found.get(name), 2) for name in names)])
+        rows.append([heading(tables[table, dataset]), *(_number(found.get(name), 2) for name in names)])
     return rows
 
 
@@ -86,12 +89,11 @@ def _best_f1(cards: Sequence[Card]) -> dict[str, float]:
 
 
 def _curves(dataset: str, cards: Sequence[Card]) -> Iterator[Section]:
-    words = _ADAPTING
     for steps, curve in along(cards).items():
-        heading = f"Adapting to {row_name(cards[0].settings['defence'])} on {dataset}, {_STEPS[steps]}"
+        title, words = _STEPS[steps]
+        headline = f"Adapting to {row_name(cards[0].settings['defence'])} on {dataset}, {title}"
         chart = curve_chart(curve, steps).update_layout(width=_WIDE_PX)
-        yield Section(heading, words, (), chart)
-        words = ""
+        yield Section(headline, words, (), chart)
 
 
 def _in_order(scores: dict[str, float]) -> list[str]:

@@ -10,6 +10,9 @@ from meterveil.bench.report.lookup import Found
 from meterveil.bench.report.names import row_name
 
 NONE = "-"
+SPACE = "\u2009"
+"""Within a figure: a line may break there on a phone, and a cell with it is still no words."""
+
 LEGEND = ", ".join(f"{mark} {verdict}" for verdict, mark in MARKS.items() if mark)
 
 
@@ -36,8 +39,8 @@ def found_text(found: Found | None, digits: int) -> str:
     value = f"{found.value:z.{digits}f}"
     value += f"±{found.spread:.{digits}f}" if found.spread else ""
     if found.low is not None and found.high is not None:
-        value += f"\u00a0({found.low:z.{digits}f}..{found.high:z.{digits}f})"
-    return value if found.p is None else f"{value}, p\u00a0{found.p:.3f}"
+        value += f"{SPACE}({found.low:z.{digits}f}..{found.high:z.{digits}f})"
+    return value if found.p is None else f"{value},{SPACE}p\u00a0{found.p:.3f}"
 
 
 def why_text(one: Comparison) -> str:

@@ -14,8 +14,8 @@ from meterveil.bench.report.text import ours_text, paper_text
 
 
 def verdict_words(results: Results) -> str:
-    """Say in a few sentences what became of the paper's headline, and what adaptive attackers still read."""
-    return " ".join([*_fixed(results), *_adaptive(results)])
+    """Say in a line each what became of the paper's headline, and what adaptive attackers still read."""
+    return "\n".join([*_fixed(results), *_adaptive(results)])
 
 
 def _fixed(results: Results) -> Iterator[str]:

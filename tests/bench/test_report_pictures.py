@@ -1,0 +1,62 @@
+"""The report's pictures of minutes: drawn from one's own data, embedded whole, and never needed."""
+
+import json
+import shutil
+
+import pytest
+
+from meterveil.bench.report.drawing import draw, draw_day
+from meterveil.bench.report.page import report_page
+from meterveil.bench.report.pictures import INDEX, NAMES, pictures
+from meterveil.bench.report.reading import Results
+from meterveil.errors import InputError
+from meterveil.plots.pictures import phone_path
+from report_cards import reproduction
+
+NO_CHROMIUM = shutil.which("chromium") is None
+
+
+@pytest.fixture(scope="module")
+def drawn(tmp_path_factory):
+    """Pictures of the synthetic signatures, which need no data."""
+    if NO_CHROMIUM:
+        pytest.skip("there is no chromium; install Debian's package of that name")
+    folder = tmp_path_factory.mktemp("pictures")
+    draw([], None, folder, folder)
+    return folder
+
+
+def test_a_picture_is_drawn_for_both_widths_and_says_what_it_is(drawn):
+    path = drawn / "report-signatures.png"
+    assert path.read_bytes()[:4] == phone_path(path).read_bytes()[:4] == b"\x89PNG"
+    index = json.loads((drawn / INDEX).read_text())
+    assert "They are synthetic." in index["report-signatures"]["words"]
+    assert set(index["report-signatures"]) == {"words", "settings", "commit"}
+
+
+def test_the_page_embeds_its_pictures_and_names_the_command_for_those_that_are_missing(drawn):
+    page = report_page(Results(tuple(reproduction())), drawn)
+    section = page.split("<h2>The signatures</h2>")[1].split("</section>")[0]
+    assert section.count("data:image/png;base64,") == 2
+    assert "They are synthetic." in section
+    day = page.split("<h2>The paper&#x27;s day, REDD</h2>")[1].split("</section>")[0]
+    assert "python -m meterveil.bench.report.drawing draws it" in day
+    assert "<img" not in day
+
+
+def test_a_report_without_pictures_still_has_their_sections(tmp_path):
+    found = pictures(tmp_path)
+    assert found.html == {}
+    assert [section.heading for section in found.sections] == ["The system", *NAMES.values()]
+
+
+@pytest.mark.parametrize("content", ["{", "[]", '{"report-signatures": {"words": 3}}'])
+def test_a_damaged_description_is_named(tmp_path, content):
+    (tmp_path / INDEX).write_text(content)
+    with pytest.raises(InputError, match="does not describe pictures; draw them again"):
+        pictures(tmp_path)
+
+
+def test_a_folder_that_holds_no_training_is_refused(tmp_path):
+    with pytest.raises(InputError, match="holds no training"):
+        draw_day(tmp_path, tmp_path, tmp_path)
