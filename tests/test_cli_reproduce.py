@@ -58,6 +58,42 @@ def test_a_place_that_cannot_hold_results_is_refused_before_any_work(tmp_path):
     assert "is a file; give a folder" in said(result)
 
 
+@pytest.mark.parametrize("name", ["results", "cache"])
+def test_a_folder_below_a_file_is_refused_before_any_work(tmp_path, monkeypatch, name):
+    (tmp_path / "file").write_text("mine")
+    places = {"results": tmp_path / "results", "cache": tmp_path / "cache", name: tmp_path / "file" / name}
+    monkeypatch.setenv("METERVEIL_CACHE", str(places["cache"]))
+    result = run(*CELLS, "--results", places["results"])
+    advice = {"results": "with --results", "cache": "by setting METERVEIL_CACHE"}[name]
+    assert result.exit_code == 2
+    assert f"{name}: Not a directory; choose another place {advice}" in said(result)
+    assert {path.name for path in tmp_path.iterdir()} == {"file"}
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('{"broken', "library.json: a signature library must be JSON"),
+        ('{"format": "other"}', 'must be a JSON object with "format": "meterveil-signatures-1"'),
+    ],
+)
+def test_a_broken_library_is_refused_before_any_work(tmp_path, text, words):
+    (tmp_path / "library.json").write_text(text)
+    result = run(*CELLS, "--library", tmp_path / "library.json", "--results", tmp_path / "results")
+    assert result.exit_code == 2
+    assert words in said(result)
+    assert {path.name for path in tmp_path.iterdir()} == {"library.json"}
+
+
+def test_data_without_the_source_of_signatures_are_refused_before_any_work(tmp_path):
+    (tmp_path / "data" / "redd").mkdir(parents=True)
+    asked = ("--dataset", "redd", "--results", tmp_path / "results", "--data", tmp_path / "data")
+    result = run(*asked)
+    assert result.exit_code == 2
+    assert "has no folder ukdale, from which signatures are built; add it, or give --library" in said(result)
+    assert not (tmp_path / "results").exists()
+
+
 def test_the_status_counts_what_is_finished_and_what_is_left(tmp_path):
     asked = (*CELLS, "--row", "none", "--row", "flat", "--results", tmp_path / "results", "--workers", 1)
     before = run(*asked, "--status")

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import date
@@ -28,10 +27,12 @@ from meterveil.audit.network import onnx_bytes
 from meterveil.audit.scoring import score
 from meterveil.audit.uses import SHAPES, agreeing, runs_of, word_of
 from meterveil.data import outputs
+from meterveil.data.folders import data_folder
 from meterveil.data.household import Household
 from meterveil.data.load import load
 from meterveil.data.protocols import on_threshold_w
 from meterveil.data.splits import consecutive_pieces
+from meterveil.endings import ending_in_one_line
 
 ATTRIBUTION = (
     "Trained from UK-DALE, houses 1 and 2 (J. Kelly and W. Knottenbelt, Scientific Data 2:150007, 2015, "
@@ -163,6 +164,7 @@ app = typer.Typer(add_completion=False)
 
 
 @app.command()
+@ending_in_one_line()
 def main(
     data: Annotated[Path | None, typer.Option(help="Folder with ukdale; default: $METERVEIL_DATA.")] = None,
     out: Annotated[Path, typer.Option(help="Folder for the model and its card.")] = SHIPPED,
@@ -173,10 +175,7 @@ def main(
     ] = False,
 ) -> None:
     """Make the model that `meterveil audit` ships with, and measure it."""
-    folder = data or Path(os.environ.get("METERVEIL_DATA") or "")
-    if not (folder / "ukdale").is_dir():
-        typer.secho(f"{folder} holds no folder ukdale; pass --data or set METERVEIL_DATA", fg="red", err=True)
-        raise typer.Exit(2)
+    folder = data_folder(data)
     recipe = Recipe(steps=steps, seed=seed)
     if reuse:
         weights = load_model(out).weights

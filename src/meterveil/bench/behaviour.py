@@ -8,7 +8,6 @@ docs/learned-defence.md speaks of. It looks at batteries only: no attacker reads
 from __future__ import annotations
 
 import argparse
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -23,13 +22,13 @@ from meterveil.core.env import EnvParams, EnvState
 from meterveil.core.rollout import rollout
 from meterveil.core.scenario import Scenario
 from meterveil.data import scenario as rows
+from meterveil.data.folders import data_folder
 from meterveil.data.load import load
 from meterveil.data.protocols import Protocol, protocol
 from meterveil.data.run import Setup
 from meterveil.defenders.manager.play import play
 from meterveil.defenders.manager.policy import ManagerPolicy
 from meterveil.endings import ending_in_one_line
-from meterveil.errors import InputError
 from meterveil.plots.behaviour import Hours, hours_figure
 from meterveil.plots.look import save
 
@@ -134,15 +133,14 @@ def main() -> None:
         "defences", nargs="+", help="names, runs or folders of runs, as for meterveil evaluate"
     )
     parser.add_argument("--on", required=True, help="redd or ukdale")
-    parser.add_argument("--data", type=Path, default=os.environ.get("METERVEIL_DATA"))
+    parser.add_argument("--data", type=Path, help="folder of data sets; default: $METERVEIL_DATA")
     parser.add_argument("--library", type=Path, help="JSON file of signatures; default: those of the runs")
     parser.add_argument("--results", type=Path, default=Path("out/results"))
     parser.add_argument("--pictures", type=Path, default=Path("out"))
     asked = parser.parse_args()
-    if asked.data is None or not Path(asked.data).is_dir():
-        raise InputError(f"{asked.data} is no folder of data sets; pass --data or set METERVEIL_DATA")
+    data = data_folder(asked.data)
     chosen = protocol(asked.on)
-    household = load(Path(asked.data) / chosen.dataset, chosen.house, appliances=[])
+    household = load(data / chosen.dataset, chosen.house, appliances=[])
     days = chosen.held_out(household, min_days=1)
     found = contenders(asked.defences)
     setup = common_setup(found, asked.library)

@@ -8,7 +8,6 @@ docs/training.md speaks of. The last fifth of the training days judges; no test 
 from __future__ import annotations
 
 import argparse
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -25,6 +24,7 @@ from meterveil.core.rollout import rollout
 from meterveil.core.scenario import Scenario
 from meterveil.core.tariff import PAPER_TARIFF
 from meterveil.data import scenario as rows
+from meterveil.data.folders import data_folder
 from meterveil.data.household import Household
 from meterveil.data.load import load
 from meterveil.data.protocols import Protocol, protocol
@@ -37,7 +37,6 @@ from meterveil.defenders.manager.probe_training import train_probe
 from meterveil.defenders.manager.reward import ProbeReward
 from meterveil.defenders.manager.training import Lesson, Trained, train
 from meterveil.endings import ending_in_one_line
-from meterveil.errors import InputError
 from meterveil.plots.look import save
 from meterveil.plots.training import Habit, ProbeErrors, curve_figure, length_figure, probe_figure
 
@@ -234,7 +233,7 @@ def main() -> None:
     """Observe the houses that are named, and write cards and pictures."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("houses", nargs="*", default=["redd", "ukdale"], help="protocols; default: both")
-    parser.add_argument("--data", type=Path, default=os.environ.get("METERVEIL_DATA"))
+    parser.add_argument("--data", type=Path, help="folder of data sets; default: $METERVEIL_DATA")
     parser.add_argument("--library", type=Path, help="JSON file of signatures; default: the synthetic ones")
     parser.add_argument(
         "--probes", type=Path, default=Path("out/probes"), help="folder in which probes are kept"
@@ -242,9 +241,8 @@ def main() -> None:
     parser.add_argument("--results", type=Path, default=Path("results"))
     parser.add_argument("--pictures", type=Path, default=Path("docs/img"))
     asked = parser.parse_args()
-    if asked.data is None or not Path(asked.data).is_dir():
-        raise InputError(f"{asked.data} is no folder of data sets; pass --data or set METERVEIL_DATA")
-    houses = [House.of(name, Path(asked.data), asked.library) for name in asked.houses]
+    data = data_folder(asked.data)
+    houses = [House.of(name, data, asked.library) for name in asked.houses]
     found = {house.name: observe(house, asked.probes) for house in houses}
     write(asked.results, [card for one in found.values() for card in one.cards])
     draw(found, asked.pictures)

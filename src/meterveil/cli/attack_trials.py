@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -25,14 +24,6 @@ class DaysAsked(NamedTuple):
     held_out: bool = False
     reserved: int = 0
     """Read no day that so many training days would take."""
-
-
-def data_folder(data: Path | None) -> Path:
-    """Find the folder of data sets, named or in the environment."""
-    named = os.environ.get("METERVEIL_DATA") if data is None else data
-    if not named or not Path(named).is_dir():
-        raise InputError(f"{str(named or '')!r} is no folder of data sets; pass --data or set METERVEIL_DATA")
-    return Path(named)
 
 
 def crossing_trials(name: str, seed: int) -> list[Trial]:

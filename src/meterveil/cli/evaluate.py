@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,6 +13,7 @@ import typer
 
 from meterveil.cli import options as opt
 from meterveil.cli.installed import check_installed
+from meterveil.data.folders import data_folder
 from meterveil.errors import InputError
 
 if TYPE_CHECKING:
@@ -138,18 +138,11 @@ def _trial(on: str, days: str, data: Path | None, seed: int) -> tuple[Trial, Hou
         trial = synthetic_trial(household, chosen, seed)
     elif on in PROTOCOLS:
         protocol = PROTOCOLS[on]
-        household = load(_data_folder(data) / protocol.dataset, protocol.house)
+        household = load(data_folder(data) / protocol.dataset, protocol.house)
         trial = trial_of(protocol, household, chosen, seed)
     else:
         raise InputError(f"--on {on!r} is unknown; known are {', '.join(PROTOCOLS)} and {opt.SYNTHETIC}")
     return trial, {trial.test.key: household}
-
-
-def _data_folder(data: Path | None) -> Path:
-    named = os.environ.get("METERVEIL_DATA") if data is None else data
-    if not named or not Path(named).is_dir():
-        raise InputError(f"{str(named or '')!r} is no folder of data sets; pass --data or set METERVEIL_DATA")
-    return Path(named)
 
 
 def _measure(

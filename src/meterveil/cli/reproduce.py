@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
@@ -87,6 +86,8 @@ def reproduce(
     _check_picture(picture, profile)
     runs_on = _engine(engine, address, workers)
     place = _place(chosen, data, library, results or (_QUICK if quick else Path("results")))
+    if not status:
+        _check_writable(place)
     plan = _plan(chosen, place)
     if profile:
         show_profile(plan, picture)
@@ -145,18 +146,25 @@ def _place(chosen: Sequence[Cell], data: Path | None, library: Path | None, resu
     """Find data and signatures, before anything is begun."""
     from meterveil.bench.reproduce.place import Place, built_library
     from meterveil.bench.reproduce.specs import SYNTHETIC
-    from meterveil.data import outputs
     from meterveil.data.cache import cache_folder
+    from meterveil.data.folders import data_folder
 
-    outputs.folder(results, ())
     cache = cache_folder().resolve()
     if all(cell.dataset == SYNTHETIC for cell in chosen):
         return Place(results.resolve(), cache, None, library and library.resolve())
-    named = os.environ.get("METERVEIL_DATA") if data is None else data
-    if not named or not Path(named).is_dir():
-        raise InputError(f"{str(named or '')!r} is no folder of data sets; pass --data or set METERVEIL_DATA")
-    folder = Path(named).resolve()
+    folder = data_folder(data).resolve()
     return Place(results.resolve(), cache, folder, (library or built_library(folder, cache)).resolve())
+
+
+def _check_writable(place: Place) -> None:
+    """Refuse places that cannot hold what is written, in the words of this verb."""
+    from meterveil.data import outputs
+
+    for folder, other in ((place.results, "with --results"), (place.cache, "by setting METERVEIL_CACHE")):
+        try:
+            outputs.folder(folder, ())
+        except InputError as error:
+            raise InputError(str(error).replace("with --out", other)) from error
 
 
 def _plan(chosen: Sequence[Cell], place: Place) -> Plan:

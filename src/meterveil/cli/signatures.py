@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -29,6 +28,7 @@ def build(
     """Take ten signatures from the training days of UK-DALE houses 1 and 2, and freeze them in a file."""
     from meterveil.cli.tables import show_file, show_line
     from meterveil.data import outputs
+    from meterveil.data.folders import data_folder
     from meterveil.data.signatures import SIZE
     from meterveil.data.signatures import build as build_signatures
     from meterveil.data.signatures_file import read_houses, save
@@ -36,7 +36,7 @@ def build(
     if out.suffix.lower() != ".json":
         raise InputError(f"--out {str(out)!r} is no name for a library; use one that ends in .json")
     outputs.folder(out.parent, [out.name])
-    collection = build_signatures(read_houses(_data_folder(data)))
+    collection = build_signatures(read_houses(data_folder(data, or_file=True)))
     save(collection, out)
     _show(collection)
     if len(collection.signatures) < SIZE:
@@ -69,13 +69,6 @@ def show(
     picture = plots.save(plots.library_figure(collection.library(), origins), out)
     _show(collection)
     show_file("picture", picture)
-
-
-def _data_folder(data: Path | None) -> Path:
-    named = str(data) if data else os.environ.get("METERVEIL_DATA", "")
-    if not named or not Path(named).exists():
-        raise InputError(f"{named!r} is no folder of data sets; pass --data or set METERVEIL_DATA")
-    return Path(named)
 
 
 def _show(collection: Collection) -> None:

@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
@@ -16,6 +15,7 @@ import typer
 
 from meterveil.cli import ddql
 from meterveil.cli import options as opt
+from meterveil.data.folders import data_folder
 from meterveil.errors import InputError
 from meterveil.extras import how_to_install
 
@@ -196,20 +196,13 @@ def _days_of(asked: Asked) -> tuple[Household, list[date]]:
 
     if asked.source in PROTOCOLS:
         protocol = PROTOCOLS[asked.source]
-        house = _data_folder(asked.data) / protocol.dataset
+        house = data_folder(asked.data) / protocol.dataset
         return load(house, protocol.house, appliances=[]), list(protocol.training)
     opt.check_applies(asked.source, asked.house, asked.reading)
     begin = opt.day_of(asked.start, "--start") if asked.start else None
     submeters = opt.from_submeters(asked.aggregate)
     household = household_for(asked.source, asked.house, begin, asked.days, submeters, **asked.reading)
     return household, _known_days(household, begin)[: asked.days]
-
-
-def _data_folder(given: str | None) -> Path:
-    folder = given or os.environ.get("METERVEIL_DATA") or ""
-    if not folder or not Path(folder).is_dir():
-        raise InputError(f"{folder!r} is no folder of data sets; pass --data or set METERVEIL_DATA")
-    return Path(folder)
 
 
 def _known_days(household: Household, begin: date | None) -> list[date]:

@@ -9,7 +9,6 @@ of. No test day is touched.
 from __future__ import annotations
 
 import argparse
-import os
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ from meterveil.bench.alignment.estimate import check_plays
 from meterveil.bench.alignment.measure import House, Panel, cards_of
 from meterveil.bench.alignment.picture import draw
 from meterveil.bench.alignment.snapshots import Asked, Snapshot, learn_with_snapshots
+from meterveil.data.folders import data_folder
 from meterveil.data.run import Setup
 from meterveil.data.settings import library as read_library
 from meterveil.defenders.manager import probes
@@ -26,7 +26,6 @@ from meterveil.defenders.manager.presets import PRESETS, preset
 from meterveil.defenders.manager.run import Options
 from meterveil.defenders.manager.training import own_randomness
 from meterveil.endings import ending_in_one_line
-from meterveil.errors import InputError
 
 PLAYS = 64
 
@@ -67,7 +66,7 @@ def main() -> None:
     """Measure the houses that are named, and draw everything that is known."""
     parser = argparse.ArgumentParser(prog="python -m meterveil.bench.alignment", description=__doc__)
     parser.add_argument("houses", nargs="*", default=["redd", "ukdale"], help="protocols; default: both")
-    parser.add_argument("--data", type=Path, default=os.environ.get("METERVEIL_DATA"))
+    parser.add_argument("--data", type=Path, help="folder of data sets; default: $METERVEIL_DATA")
     parser.add_argument("--library", type=Path, help="JSON file of signatures; default: the synthetic ones")
     parser.add_argument("--preset", choices=list(PRESETS), default="fast", help="how the manager learns")
     parser.add_argument("--plays", type=int, default=PLAYS, help="how often the days are played")
@@ -77,11 +76,10 @@ def main() -> None:
     parser.add_argument("--results", type=Path, default=Path("results"))
     parser.add_argument("--pictures", type=Path, default=Path("docs/img"))
     asked = parser.parse_args()
-    if asked.data is None or not Path(asked.data).is_dir():
-        raise InputError(f"{asked.data} is no folder of data sets; pass --data or set METERVEIL_DATA")
+    data = data_folder(asked.data)
     check_plays(asked.plays)
     setup = Setup(read_library(asked.library))
-    for house in [House.of(name, Path(asked.data), setup) for name in asked.houses]:
+    for house in [House.of(name, data, setup) for name in asked.houses]:
         measure(house, asked)
     table = _table(asked.preset)
     draw(cards.read(asked.results, table), asked.pictures, table.replace("_", "-"))

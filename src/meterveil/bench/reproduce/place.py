@@ -20,6 +20,7 @@ from typing import Any
 
 from meterveil.bench.reproduce.specs import SYNTHETIC
 from meterveil.core.decoys import Library
+from meterveil.data.folders import data_folder
 from meterveil.data.household import Household
 from meterveil.data.load import load
 from meterveil.data.signatures import build, sub_library
@@ -115,9 +116,7 @@ def fingerprint(place: Place, dataset: str, house: int, targets: tuple[str, ...]
 def _household(data: str | None, dataset: str, house: int) -> Household:
     if dataset == SYNTHETIC:
         return load(SYNTHETIC)
-    if data is None:
-        raise InputError(f"{dataset} is in no folder of data sets; pass --data or set METERVEIL_DATA")
-    return load(Path(data) / dataset, house)
+    return load(data_folder(data) / dataset, house)
 
 
 @cache
@@ -127,6 +126,10 @@ def _library(path: str | None) -> Library:
 
 def built_library(data: Path, cache_folder: Path) -> Path:
     """Build the signatures from UK-DALE and keep them under the hash of their watts."""
+    if not (data / "ukdale").exists():
+        raise InputError(
+            f"{data} has no folder ukdale, from which signatures are built; add it, or give --library"
+        )
     collection = build(read_houses(data))
     path = cache_folder / "signatures" / f"{collection.library().digest()[:24]}.json"
     return path if path.exists() else save(collection, path)
