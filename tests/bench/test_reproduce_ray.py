@@ -7,7 +7,7 @@ import threading
 
 import pytest
 from reproduce_steps import Note, begun, finished, plan_of
-from test_reproduce_quick import check_figures, figures_in, recorded
+from test_reproduce_quick import figures_in, recorded
 from test_reproduce_runner import until
 from typer.testing import CliRunner
 
@@ -93,7 +93,7 @@ def test_a_real_cell_comes_out_on_a_cluster_as_it_did_on_one_machine(cluster, tm
     result = CliRunner().invoke(app, ["reproduce", *asked, *where])
     assert result.exit_code == 0, result.output
     known = {name: figures for name, figures in recorded().items() if name.startswith("probe_ablation/")}
-    check_figures(figures_in(tmp_path / "results"), known)
+    assert figures_in(tmp_path / "results") == known
 
 
 def test_a_lost_node_costs_what_was_under_way(cluster, tmp_path):
