@@ -14,6 +14,7 @@ from meterveil.bench.evaluation.reported import claims, papers_case
 from meterveil.bench.reported import TABLES as PRINTED
 from meterveil.bench.reported.claimed import claimed
 from meterveil.bench.reproduce import specs
+from meterveil.bench.reproduce.choosing import FULL, QUICK, cells
 from meterveil.bench.reproduce.days import training_days, trial_for
 from meterveil.bench.reproduce.engines import Local
 from meterveil.bench.reproduce.entrant import Entrant
@@ -21,7 +22,7 @@ from meterveil.bench.reproduce.measuring import Excuse, absent_cards
 from meterveil.bench.reproduce.place import Place, built_library
 from meterveil.bench.reproduce.plan import plan
 from meterveil.bench.reproduce.runner import run
-from meterveil.bench.reproduce.specs import OURS, EqualTo, Row, Training, cells
+from meterveil.bench.reproduce.specs import OURS, EqualTo, Row, Training
 from meterveil.bench.reproduce.task import left
 from meterveil.cli.evaluate import _attackers
 from meterveil.data.cache import cache_folder
@@ -94,7 +95,7 @@ def test_the_beginning_of_a_name_is_enough_where_it_is_the_only_one():
 
 
 def test_a_quick_effort_shortens_every_training_and_no_row_changes_its_name():
-    quick, full = (cells(effort=effort) for effort in (specs.QUICK, specs.FULL))
+    quick, full = (cells(effort=effort) for effort in (QUICK, FULL))
     assert [cell.title for cell in quick] == [cell.title for cell in full]
     trainings = [cell.row.defence for cell in quick if isinstance(cell.row.defence, Training)]
     assert {training.budget_days for training in trainings} == {10.0}
@@ -132,8 +133,8 @@ def test_an_adaptive_attacker_is_fitted_for_every_policy_and_never_for_no_defenc
 @pytest.mark.parametrize(("label", "table"), [("one day", "baseline_comparison"), ("many days", "many_days")])
 @pytest.mark.parametrize("threat", specs.THREATS)
 def test_a_gap_needs_exactly_what_the_rows_of_both_defences_need(label, table, threat, place):
-    gap = cells(["gap_to_chance"], ["synthetic"], [threat], specs.QUICK, [label])
-    both = cells([table], ["synthetic"], [threat], specs.QUICK, ["ours", "random_equal"])
+    gap = cells(["gap_to_chance"], ["synthetic"], [threat], QUICK, [label])
+    both = cells([table], ["synthetic"], [threat], QUICK, ["ours", "random_equal"])
     tasks = [plan(asked, place).tasks for asked in (gap, both)]
     of_gap, of_both = (
         {key: task.needs for key, task in found.items() if task.kind != "measure"} for found in tasks
@@ -146,7 +147,7 @@ def test_a_gap_needs_exactly_what_the_rows_of_both_defences_need(label, table, t
 
 
 def test_a_quick_gap_is_that_of_quick_trainings():
-    [cell] = cells(["gap_to_chance"], ["synthetic"], ["fixed"], specs.QUICK, ["one day"])
+    [cell] = cells(["gap_to_chance"], ["synthetic"], ["fixed"], QUICK, ["one day"])
     [(first, ours), (second, chance)] = cell.row.defences
     assert (first, second) == ("ours", "random_equal")
     assert ours.budget_days == 10.0
@@ -210,7 +211,7 @@ def test_the_cells_of_two_threats_do_not_overwrite_each_other(place):
 
 def test_the_card_of_a_gap_is_the_difference_of_the_cards_of_both(place):
     row = Row("one day", "flat", against="random_equal")
-    both = cells(["baseline_comparison"], ["synthetic"], ["fixed"], specs.QUICK, ["flat"])
+    both = cells(["baseline_comparison"], ["synthetic"], ["fixed"], QUICK, ["flat"])
     flat = replace(both[0], attackers=("co",))
     chance = replace(flat, row=Row("random_equal", "random_equal"))
     found = plan([replace(flat, table="gap_to_chance", row=row), flat, chance], place)

@@ -8,12 +8,12 @@ import pytest
 from meterveil.bench import cards
 from meterveil.bench.cards import Card
 from meterveil.bench.reproduce import kept
+from meterveil.bench.reproduce.choosing import cells
 from meterveil.bench.reproduce.engines import Local
 from meterveil.bench.reproduce.measuring import Excuse
 from meterveil.bench.reproduce.place import Place
 from meterveil.bench.reproduce.plan import plan
 from meterveil.bench.reproduce.runner import run
-from meterveil.bench.reproduce.specs import cells
 from meterveil.bench.reproduce.task import Task, left
 from meterveil.data.cache import cache_folder
 from meterveil.errors import InputError

@@ -5,10 +5,10 @@ import json
 import pytest
 from reproduce_steps import Note, plan_of
 
+from meterveil.bench.reproduce.choosing import cells
 from meterveil.bench.reproduce.engines import Local
 from meterveil.bench.reproduce.profile import Share, foretell, profile, scope_of, totals
 from meterveil.bench.reproduce.runner import run
-from meterveil.bench.reproduce.specs import cells
 from meterveil.bench.reproduce.spending import Spent, spending, spent
 from meterveil.errors import InputError
 

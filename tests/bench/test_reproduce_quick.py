@@ -11,12 +11,12 @@ import pytest
 
 from meterveil.bench.report.lookup import Recorded
 from meterveil.bench.report.reading import read_results
+from meterveil.bench.reproduce.choosing import QUICK, cells
 from meterveil.bench.reproduce.engines import Local
 from meterveil.bench.reproduce.place import Place
 from meterveil.bench.reproduce.plan import plan
 from meterveil.bench.reproduce.profile import profile
 from meterveil.bench.reproduce.runner import run
-from meterveil.bench.reproduce.specs import QUICK, cells
 from meterveil.bench.reproduce.task import left
 
 KNOWN = Path(__file__).with_name("reproduce_quick.json")

@@ -18,11 +18,12 @@ from meterveil.extras import how_to_install
 
 if TYPE_CHECKING:
     from meterveil.bench.cards import ThreatModel
+    from meterveil.bench.reproduce.choosing import Effort
     from meterveil.bench.reproduce.engines import Engine
     from meterveil.bench.reproduce.place import Place
     from meterveil.bench.reproduce.plan import Plan
     from meterveil.bench.reproduce.runner import Summary
-    from meterveil.bench.reproduce.specs import Cell, Effort
+    from meterveil.bench.reproduce.specs import Cell
 
 _NEEDED = ("gymnasium", "joblib", "safetensors", "scipy", "stable_baselines3", "torch")
 _QUICK = Path("out/reproduce-quick")
@@ -75,7 +76,7 @@ def reproduce(
 
     Nothing that is finished is computed again: a cell is kept under the hash of all that can change it.
     """
-    from meterveil.bench.reproduce.specs import cells
+    from meterveil.bench.reproduce.choosing import cells
 
     effort = _effort(quick, seeds)
     chosen = cells(table or (), dataset or (), _threats(threat), effort, row or ())
@@ -116,7 +117,7 @@ def _check_picture(picture: Path | None, profile: bool) -> None:
 def _effort(quick: bool, seeds: int | None) -> Effort:
     from dataclasses import replace
 
-    from meterveil.bench.reproduce.specs import FULL, QUICK
+    from meterveil.bench.reproduce.choosing import FULL, QUICK
 
     effort = QUICK if quick else FULL
     return replace(effort, seeds=seeds) if seeds else effort
