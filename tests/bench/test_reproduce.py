@@ -77,7 +77,7 @@ def test_tables_have_the_data_sets_and_threats_of_their_own_unless_others_are_as
         ({"tables": ["heldout"]}, "no table 'heldout'; known are"),
         ({"datasets": ["refit"]}, "no data set 'refit'; known are ukdale, redd, synthetic"),
         ({"threats": ["clean"]}, "no threat model 'clean'; known are fixed, adaptive"),
-        ({"tables": ["lambda_sweep"], "rows": ["ours"]}, "no row 'ours'; known are lambda 0, lambda 0.25"),
+        ({"tables": ["lambda_sweep"], "rows": ["ours"]}, "no row 'ours'; known are lambda 0, lambda 0.02"),
         (
             {"tables": ["heldout_day_generalization"], "datasets": ["synthetic"]},
             "heldout_day_generalization cannot be measured on synthetic",
@@ -114,9 +114,9 @@ def test_tables_share_the_trainings_that_are_the_same(place):
     found = plan(asked, place)
     assert kinds(found) == {
         "probe": 2 * 4,
-        "train": 2 * (1 + 3 + 4 + 4),
+        "train": 2 * (1 + 3 + 4 + 7),
         "attack": 2,
-        "measure": 1 + 4 + 5 + 5,
+        "measure": 1 + 4 + 5 + 8,
     }
 
 
