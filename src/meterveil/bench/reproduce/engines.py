@@ -127,9 +127,11 @@ class Ray:
             try:
                 _knock(self.address)
                 ray.init(self.address, log_to_driver=False, logging_level=logging.ERROR)
-            except (OSError, ValueError) as error:  # a ConnectionError is an OSError
+            except (OSError, ValueError, RuntimeError, ray.exceptions.RayError) as error:
+                *_, reason = str(error).strip().splitlines() or [type(error).__name__]
                 raise InputError(
-                    f"there is no Ray cluster at {self.address}: {error}; start one with ray start --head"
+                    f"there is no Ray cluster at {self.address} that lets this command in: {reason}; "
+                    "start one with ray start --head"
                 ) from error
 
 
