@@ -30,6 +30,11 @@ _WORDS = {
         "When the day's budget is spent, what is charged on balance, and how much of what a manager asks "
         "for is done; docs/learned-defence.md has the pictures.",
     ),
+    "reproduction_time": (
+        "What measuring all this takes",
+        "Tasks of each sort, how many of them left a record, and processor time; one without a record counts "
+        "as the mean of its like. Hours are those of two busy cores.",
+    ),
     "training_observations": (
         "What trainings were seen to do",
         "Rewards, replays and probes at several learning rates and lengths; docs/training.md explains them.",
