@@ -42,5 +42,6 @@ def row_name(label: str) -> str:
 
 
 def dataset_name(dataset: str) -> str:
-    """Write a data set's name; an unknown one stays as it is."""
-    return DATASETS.get(dataset, dataset)
+    """Write the name of a data set, or of several; an unknown one stays as it is."""
+    parts = dataset.split("_")
+    return " and ".join(DATASETS[part] for part in parts) if DATASETS.keys() >= set(parts) else dataset
