@@ -360,6 +360,18 @@ def test_cards_hold_every_figure_and_the_pictures_read_them_in_order(tmp_path):
     assert list(risk_figure(curves(read, "mean")).data[0].y) == [1.0, 6.0]
 
 
+def test_a_mark_is_hollow_where_its_interval_holds_the_line_and_ticks_stand_where_one_looked():
+    points = [Point(0, 0.5, 0.1, 0.9), Point(18, 0.2, -0.1, 0.5), Point(36, -0.5, -0.8, -0.2)]
+    figure = alignment_figure({"reward": {"redd": {"co": points}}})
+    filled, hollow, below = figure.data[0].marker.color
+    assert hollow == "white"
+    assert filled == below == figure.data[0].line.color
+    assert list(figure.layout.xaxis.tickvals) == [0, 18, 36]
+    shares = risk_figure({"paid": {"redd": {"co": points[:2]}}}).data[0]
+    assert list(shares.y) == [1.0, 0.4]
+    assert list(shares.marker.color) == ["white", "white"]
+
+
 def test_a_figure_that_noise_leaves_unbounded_is_null_and_says_why():
     endless = Interval(float("inf"), float("-inf"), float("inf"))
     one = Alignment(Interval(1.0, 0.0, 2.0), Interval(1.0, -1.0, 1.0), endless)

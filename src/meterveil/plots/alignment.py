@@ -1,4 +1,7 @@
-"""Pictures of Condition A1: where attackers' gradients point beside the probe's, as a manager learns."""
+"""Pictures of Condition A1: where attackers' gradients point beside the probe's, as a manager learns.
+
+A mark is filled where its interval keeps clear of the black line, and hollow where it does not.
+"""
 
 from __future__ import annotations
 
@@ -25,6 +28,8 @@ _SPREAD = 0.07
 
 _DRAWN_APART = {"all six": look.INK, "probe": look.LOAD}
 """Readers that are no attackers -> their colours."""
+
+_KEY = "filled: the 95 % interval keeps clear of the line"
 
 
 class Point(NamedTuple):
@@ -69,36 +74,49 @@ def _figure(curves: Curves, headings: dict[str, str], title: str, *, relative: b
     for row, kind in enumerate(shown, start=1):
         for column, house in enumerate(houses, start=1):
             drawn = curves[kind].get(house, {})
-            for reader in sorted(drawn, key=readers.index):
-                points = drawn[reader]
-                line = _line(reader, points, readers, unit=points[0].value if relative else 1.0)
+            for reader, points in drawn.items():
+                line = _line(reader, points, readers, level=points[0].value if relative else None)
                 panels.add_trace(line.update(showlegend=reader not in known), row, column)
                 known.add(reader)
+            looked = sorted({point.update for points in drawn.values() for point in points})
+            panels.update_xaxes(tickvals=looked, row=row, col=column)
             panels.add_hline(y=float(relative), line_color=look.INK, line_width=1, row=row, col=column)
     panels.update_xaxes(title="updates of the manager", row=len(shown))
     height = 300 * len(shown)
-    figure = look.figure_of(panels, title, height + 170).update_annotations(font_size=12)
+    titled = f'{title}  <span style="font-size:12px">{_KEY}</span>'
+    figure = look.figure_of(panels, titled, height + 170).update_annotations(font_size=12)
     return figure.update_layout(margin={"t": 115, "b": 55}, legend_y=1 + 25 / height, hovermode="closest")
 
 
-def _line(reader: str, points: Sequence[Point], readers: Sequence[str], unit: float) -> go.Scatter:
-    """Draw one reader, moved a little aside so that intervals do not hide each other."""
+def _line(reader: str, points: Sequence[Point], readers: Sequence[str], level: float | None) -> go.Scatter:
+    """Draw one reader, moved a little aside so that intervals do not hide each other.
+
+    Where a level is given, figures are drawn as shares of it.
+    """
+    place = readers.index(reader)
     step = (points[-1].update - points[0].update) / max(len(points) - 1, 1) or 1.0
-    aside = (readers.index(reader) - (len(readers) - 1) / 2) * _SPREAD * step
+    aside = (place - (len(readers) - 1) / 2) * _SPREAD * step
+    unit = level or 1.0
     error = {
         "array": [(point.high - point.value) / unit for point in points],
         "arrayminus": [(point.value - point.low) / unit for point in points],
         "thickness": 1,
         "width": 3,
     }
-    colour = look.CYCLE[readers.index(reader) % len(look.CYCLE)]
+    colour = _DRAWN_APART.get(reader, look.CYCLE[place % len(look.CYCLE)])
+    is_clear = [not point.low <= (level or 0.0) <= point.high for point in points]
     return go.Scatter(
         x=[point.update + aside for point in points],
         y=[point.value / unit for point in points],
         error_y=error,
         name=look.readable(reader),
         legendgroup=reader,
+        legendrank=place,
         mode="lines+markers",
-        line={"color": _DRAWN_APART.get(reader, colour), "width": 3 if reader in _DRAWN_APART else 1.5},
-        marker={"size": 6},
+        line={"color": colour, "width": 3 if reader in _DRAWN_APART else 1},
+        marker={
+            "size": 7,
+            "color": [colour if clear else "white" for clear in is_clear],
+            "line": {"color": colour, "width": 1.5},
+        },
     )
