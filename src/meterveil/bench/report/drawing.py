@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from meterveil.bench.evaluation.defences import Contender
 from meterveil.bench.evaluation.play import example
 from meterveil.bench.report.pictures import INDEX
 from meterveil.data import outputs
+from meterveil.data.folders import data_folder
 from meterveil.data.household import Household
 from meterveil.data.load import load
 from meterveil.data.protocols import PROTOCOLS, Protocol
@@ -108,13 +108,12 @@ def main() -> None:
     """Draw what is asked for."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("runs", nargs="*", type=Path, help="folders of trainings on UK-DALE or REDD")
-    parser.add_argument("--data", type=Path, default=os.environ.get("METERVEIL_DATA"))
+    parser.add_argument("--data", type=Path, help="folder with ukdale and redd; default: $METERVEIL_DATA")
     parser.add_argument("--library", type=Path, help="JSON file of signatures; default: synthetic ones")
     parser.add_argument("--pictures", type=Path, default=Path("docs/img"))
     asked = parser.parse_args()
-    if asked.runs and (asked.data is None or not Path(asked.data).is_dir()):
-        raise InputError(f"{asked.data} is no folder of data sets; pass --data or set METERVEIL_DATA")
-    draw(asked.runs, asked.library, Path(asked.data or "."), asked.pictures)
+    data = data_folder(asked.data) if asked.runs else Path()
+    draw(asked.runs, asked.library, data, asked.pictures)
 
 
 if __name__ == "__main__":
