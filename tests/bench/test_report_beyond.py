@@ -6,7 +6,7 @@ from meterveil.bench import cards
 from meterveil.bench.cards import Card
 from meterveil.bench.report.adaptive import adaptive_case_rows, adaptive_comparisons, adaptive_sections
 from meterveil.bench.report.claims import claims
-from meterveil.bench.report.files import markdown
+from meterveil.bench.report.files import markdown, write_report
 from meterveil.bench.report.leaderboard import boards, standing_name
 from meterveil.bench.report.lookup import Recorded
 from meterveil.bench.report.names import row_name
@@ -178,6 +178,33 @@ def test_a_submitted_defence_read_by_others_or_on_other_days_has_a_board_of_its_
     ours, theirs = boards(ours_beside(submitted("cap", 0.3, **other)))
     assert [one.label for one in ours.standings] == ["flat"]
     assert (theirs.submitted, [one.label for one in theirs.standings]) == ("cap", ["cap"])
+
+
+def test_a_defence_that_few_attackers_read_does_not_join_with_one_that_more_read():
+    few, many = submitted("few", 0.01), submitted("many", 0.3, ("bert4nilm", "fhmm"))
+    own = [Card(**{**card.__dict__, "table": "baseline_comparison"}) for card in many]
+    own = [Card(**{**card.__dict__, "row": card.row.replace("many", "flat")}) for card in own]
+    theirs = {("evaluation_paper_day", "redd"): (*few, *many)}
+    ours, apart = boards(Results(tuple(own), (), {"cap": theirs}))
+    assert [one.label for one in ours.standings] == ["flat", "many"]
+    assert [one.label for one in apart.standings] == ["few"]
+    assert apart.attackers == {"adaptive": ("fhmm",)}
+
+
+def test_every_board_has_a_heading_and_a_file_of_its_own(tmp_path):
+    theirs = [*submitted("cap", 0.3, ("co",)), *submitted("cup", 0.3, ("mean",))]
+    own = submitted("flat", 0.4)
+    results = Results(tuple(own), (), {"cap": {("evaluation_paper_day", "redd"): tuple(theirs)}})
+    page = write_report(results, tmp_path / "report", None).read_text()
+    headings = [part.split("</h2>")[0] for part in page.split("<h2>Leaderboard: ")[1:]]
+    assert len(headings) == len(set(headings)) == 3
+    assert len(list((tmp_path / "report" / "tables").glob("leaderboard_*.csv"))) == 3
+
+
+def test_a_submitted_defence_that_does_not_say_who_read_it_has_a_board_of_its_own():
+    ours, theirs = boards(ours_beside(submitted("cap", 0.01, attackers=())))
+    assert [one.label for one in ours.standings] == ["flat"]
+    assert [one.label for one in theirs.standings] == ["cap"]
 
 
 def test_what_was_submitted_is_read_from_its_own_folder(tmp_path):

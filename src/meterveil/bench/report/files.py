@@ -81,7 +81,8 @@ def _tables(results: Results) -> dict[str, str]:
             stem = name if name.endswith(dataset) else f"{name}_{dataset}"
             found[f"{stem}.tex"] = latex(rows, f"{name}, {dataset}. {reason_words(here)}".strip())
     for board in boards(results):
-        stem = f"leaderboard_{board.table}_{board.dataset}"
+        by_others = f"_{board.submitted}_{board.part}" if board.submitted else ""
+        stem = f"leaderboard_{board.table}_{board.dataset}{by_others}"
         found[f"{stem}.csv"] = _csv(board_rows(board))
         caption = f"Leaderboard, {board.table}, {board.dataset}. {board_words(board)}".strip()
         found[f"{stem}.tex"] = latex(board_rows(board), caption)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator, Sequence
 from typing import NamedTuple
 
-from meterveil.bench.cards import ThreatModel
-from meterveil.bench.report.lookup import Found, Recorded
+from meterveil.bench.cards import Card, ThreatModel
+from meterveil.bench.report.lookup import Found, Recorded, place_of
 from meterveil.bench.report.names import row_name
 from meterveil.bench.report.reading import Results
 
@@ -47,6 +47,7 @@ class Board(NamedTuple):
     attackers: dict[ThreatModel, tuple[str, ...]]  # who read, as far as the cards say so
     days: frozenset[str] = frozenset()
     submitted: str = ""  # by whom, where nothing of ours compares
+    part: int = 1  # of that submission, where its own entries do not compare either
 
 
 def standing_name(one: Standing) -> str:
@@ -60,7 +61,8 @@ def boards(results: Results) -> list[Board]:
     for name, theirs in results.submitted.items():
         for (table, dataset), cards in theirs.items():
             if any(re.fullmatch(f"{own}|{stand_in}", table) for own, stand_in in _STANDS_FOR.items()):
-                _join(found, _board(table, dataset, Recorded(cards), name))
+                for alike in _read_alike(cards):
+                    _join(found, _board(table, dataset, Recorded(alike), name))
     return [board for board in found if board.standings]
 
 
@@ -82,6 +84,17 @@ def _board(table: str, dataset: str, recorded: Recorded, submitted: str = "") ->
     return Board(table, dataset, ranked, threat, raw_f1, prior_f1, attackers, days, submitted)
 
 
+def _read_alike(cards: Sequence[Card]) -> list[list[Card]]:
+    """Split what was submitted by who read it and when: a defence that few attackers read ranks too well."""
+    groups: dict[Hashable, list[Card]] = {}
+    for label in Recorded(cards).labels:
+        own = [card for card in cards if place_of(card).label == label]
+        one = Recorded(own)
+        readers = tuple(frozenset(one.attackers(threat)) for threat in _THREATS)
+        groups.setdefault((readers, frozenset(one.days())), []).extend(own)
+    return list(groups.values())
+
+
 def _join(found: list[Board], theirs: Board) -> None:
     """Put submitted defences on the board of ours with which they compare, or on one of their own."""
     for number, board in enumerate(found):
@@ -91,15 +104,21 @@ def _join(found: list[Board], theirs: Board) -> None:
             ranked = tuple(sorted([*board.standings, *new], key=_rank))
             found[number] = board._replace(standings=ranked)
             return
-    found.append(theirs)
+    same = [one for one in found if one[:2] == theirs[:2] and one.submitted == theirs.submitted]
+    found.append(theirs._replace(part=len(same) + 1))
 
 
 def _compares(board: Board, theirs: Board) -> bool:
     """Tell whether the same days were read, and by at least the attackers that read ours."""
     same_days = (board.dataset, board.days) == (theirs.dataset, theirs.days) and len(board.days) == 1
-    threats = [threat for threat in _THREATS if threat in theirs.attackers]
+    figures = {
+        "adaptive": [one.adaptive_f1 for one in theirs.standings],
+        "fixed": [one.fixed_f1 for one in theirs.standings],
+    }
     return same_days and all(
-        set(board.attackers.get(threat, ())) <= set(theirs.attackers[threat]) for threat in threats
+        set(board.attackers.get(threat, ())) <= set(theirs.attackers.get(threat, ()))
+        for threat in _THREATS
+        if any(figures[threat])
     )
 
 

@@ -103,11 +103,15 @@ def _rules() -> Iterator[Section]:
 def _boards(results: Results) -> Iterator[Section]:
     words = _BOARD
     for board in boards(results):
-        by_others = f", submitted by {board.submitted} ({readable(board.table)})" if board.submitted else ""
-        heading = f"Leaderboard: {dataset_name(board.dataset)}, {_days(board)}{by_others}"
+        heading = f"Leaderboard: {dataset_name(board.dataset)}, {_days(board)}{_by_others(board)}"
         said = " ".join(part for part in (words, board_words(board)) if part)
         yield Section(heading, said, board_rows(board), board_chart(board))
         words = "Read as the first one."
+
+
+def _by_others(board: Board) -> str:
+    part = f", part {board.part}" if board.part > 1 else ""
+    return f", submitted by {board.submitted} ({readable(board.table)}{part})" if board.submitted else ""
 
 
 def _days(board: Board) -> str:
