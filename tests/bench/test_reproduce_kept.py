@@ -114,6 +114,17 @@ def test_fewer_seeds_do_not_replace_more(place, cell):
     assert len(plan([replace(cell, threat="adaptive")], place).cells) == 1
 
 
+def test_fewer_attackers_do_not_replace_more(place, cell):
+    path = write(place, kept.headline(cell))
+    [document] = json.loads(path.read_text())
+    document["settings"]["attackers"] = [*cell.attackers, "bert4nilm"]
+    path.write_text(json.dumps([document]))
+    with pytest.raises(InputError, match=r"bert4nilm.* read it, and .* would replace them; give another"):
+        plan([cell], place)
+    more = replace(cell, attackers=(*cell.attackers, "bert4nilm"))
+    assert len(plan([more], place).cells) == 1
+
+
 @pytest.mark.parametrize("text", ["", "[]", "{}", "[1]", '[{"settings": null}]'])
 def test_a_file_that_holds_no_cards_is_no_finished_cell(place, cell, text):
     path = cards.path_of(place.results, TABLE, DATASET, kept.headline(cell))
@@ -121,4 +132,4 @@ def test_a_file_that_holds_no_cards_is_no_finished_cell(place, cell, text):
     path.write_text(text)
     assert not kept.is_whole(place, cell, "key")
     assert not kept.has_figures(place, cell)
-    kept.check_seeds(place, cell)
+    kept.check_effort(place, cell)

@@ -25,12 +25,26 @@ def known(plan, **seconds):
 def test_an_attempt_that_failed_adds_its_part_to_what_the_next_one_takes(tmp_path):
     run(plan_of(tmp_path, a=Note(fails="input")), Local(1))
     plan = plan_of(tmp_path, a=Note())
-    first = spent(plan.place, "a")
-    assert (first.attempts, first.unknown) == (1, 0)
+    path = plan.place.spent("a")
+    first = json.loads(path.read_text())
+    assert (first["attempts"], first["unknown"]) == (1, 0)
+    path.write_text(json.dumps(first | {"seconds": 100.0}))
     run(plan, Local(1))
     both = spent(plan.place, "a")
     assert (both.attempts, both.unknown) == (2, 0)
-    assert both.seconds >= first.seconds
+    assert both.seconds >= 100.0
+
+
+def test_what_ended_by_itself_is_not_added_to_the_same_task_for_other_results(tmp_path):
+    plan = plan_of(tmp_path, a=Note())
+    run(plan, Local(1))
+    path = plan.place.spent("a")
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"seconds": 100.0}))
+    (plan.place.results / "a.json").unlink()
+    run(plan, Local(1))
+    again = spent(plan.place, "a")
+    assert again.attempts == 1
+    assert again.seconds < 100.0
 
 
 def test_an_interrupt_leaves_the_part_until_then(tmp_path):

@@ -22,7 +22,7 @@ from meterveil.bench.scoring import Scores, score
 from meterveil.bench.strength import Houses, Trial, card_of, measure
 from meterveil.data.household import Household
 from meterveil.data.settings import battery_values
-from meterveil.data.splits import consecutive_pieces, only_days
+from meterveil.data.splits import consecutive_pieces
 from meterveil.errors import InputError
 
 DEFAULT_COPIES = (0, 1, 3, 6, 12, 24)
@@ -105,7 +105,7 @@ def measure_point(
 ) -> list[Card]:
     """Fit the attackers to what the defence made of the training days; score them on masked test days."""
     home = houses[curve.trial.test.key].select(curve.trial.learned)
-    taught = only_days(home, curve.trial.training[0].days)
+    [taught] = curve.trial.taught(houses)
     fitted = _fit(curve, point, taught, names, workers, on_done)
     days = masked_test_days(curve, home)
     return [

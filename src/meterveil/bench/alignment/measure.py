@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from meterveil.attackers.fitting import Job
-from meterveil.attackers.protocol import AGGREGATE, Attacker
+from meterveil.attackers.protocol import Attacker
 from meterveil.attackers.registry import PAPER_SIX
 from meterveil.attackers.threat import fixed
 from meterveil.bench.alignment import gradients as gr
@@ -30,7 +30,7 @@ from meterveil.data.household import Household
 from meterveil.data.load import load
 from meterveil.data.protocols import Protocol, protocol
 from meterveil.data.run import Setup
-from meterveil.data.splits import Days, only_days
+from meterveil.data.splits import Days
 from meterveil.defenders.manager.policy import ManagerPolicy
 from meterveil.defenders.manager.presets import Preset
 from meterveil.defenders.manager.probes import Probe
@@ -77,9 +77,8 @@ class House:
     def jobs(self) -> list[Job]:
         """Name the fits on the bare training days that `meterveil attack` and `evaluate` make and keep."""
         trial = self.trial
-        record = self.household.select(trial.learned)
-        taught = tuple(only_days(record, part.days) for part in trial.training)
-        return [Job(name, (*trial.learned, AGGREGATE), taught, trial.seed) for name in PAPER_SIX]
+        taught = trial.taught({trial.test.key: self.household})
+        return [Job(name, trial.fitted, taught, trial.seed) for name in PAPER_SIX]
 
     def panel(self, probe: Probe, chosen: Preset) -> Panel:
         """Gather all who read the days of the rollouts."""

@@ -84,13 +84,24 @@ class Adapt:
         """Look for the note; were the fit itself gone, the cell would make it again."""
         return place.fit(key).exists()
 
+    def was_fitted(self, place: Place, key: str) -> bool:
+        """Tell whether the fit was made by this task, and not found in the cache."""
+        return bool(json.loads(place.fit(key).read_text(encoding="utf-8")).get("was_fitted"))
+
     def run(self, place: Place, key: str) -> None:
         """Fit it by the very call that the cell will make."""
         policy, setup = self.entrant.contender(place).policies[self.policy], self.entrant.setup(place)
         defence = Defence(policy, setup.battery, setup.library, setup.tariff)
         homes, targets = _taught(self.trial, place), self.trial.fitted
-        adaptive([self.name], homes, targets, self.trial.seed, defence, self.copies, workers=1)
-        note = {"format": "meterveil-adapted-1", "attacker": self.name, "defence": self.entrant.label}
+        made: list[Job] = []
+        seed = self.trial.seed
+        adaptive([self.name], homes, targets, seed, defence, self.copies, workers=1, on_done=made.append)
+        note = {
+            "format": "meterveil-adapted-1",
+            "attacker": self.name,
+            "defence": self.entrant.label,
+            "was_fitted": bool(made),
+        }
         outputs.write_text(place.fit(key), json.dumps(note) + "\n")
 
 

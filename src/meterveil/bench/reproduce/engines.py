@@ -129,8 +129,9 @@ class Ray:
                 ray.init(self.address, log_to_driver=False, logging_level=logging.ERROR)
             except (OSError, ValueError, RuntimeError, ray.exceptions.RayError) as error:
                 *_, reason = str(error).strip().splitlines() or [type(error).__name__]
+                where = self.address or "auto"
                 raise InputError(
-                    f"there is no Ray cluster at {self.address} that lets this command in: {reason}; "
+                    f"there is no Ray cluster at {where} that lets this command in: {reason}; "
                     "start one with ray start --head"
                 ) from error
 

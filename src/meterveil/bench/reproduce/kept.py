@@ -39,13 +39,20 @@ def has_figures(place: Place, cell: Cell) -> bool:
     return any(card.get("measured") is not None for card in _headline_cards(place, cell))
 
 
-def check_seeds(place: Place, cell: Cell) -> None:
-    """Refuse to measure a cell over fewer seeds than the results have of it: they would be lost."""
-    known = max((len(card.get("seeds", ())) for card in _headline_cards(place, cell)), default=0)
-    if known > cell.seeds:
+def check_effort(place: Place, cell: Cell) -> None:
+    """Refuse to measure a cell with less effort than the results have of it: what took more would be lost."""
+    known = _headline_cards(place, cell)
+    seeds = max((len(card.get("seeds", ())) for card in known), default=0)
+    if seeds > cell.seeds:
         raise InputError(
-            f"{place.results} holds {cell.title} over {known} seeds, and {cell.seeds} would replace them; "
-            f"give another folder with --results, or --seeds {known}"
+            f"{place.results} holds {cell.title} over {seeds} seeds, and {cell.seeds} would replace them; "
+            f"give another folder with --results, or --seeds {seeds}"
+        )
+    readers = {name for card in known for name in card["settings"].get("attackers", ())}
+    if readers - set(cell.attackers):
+        raise InputError(
+            f"{place.results} holds {cell.title} as {', '.join(sorted(readers))} read it, and "
+            f"{', '.join(cell.attackers)} would replace them; give another folder with --results"
         )
 
 

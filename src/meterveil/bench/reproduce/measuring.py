@@ -118,7 +118,8 @@ class Excuse:
 
     def run(self, place: Place, key: str) -> None:
         """Write a card without a figure for each that the paper prints."""
-        printed = claims(self.cell.table, self.cell.dataset, self.cell.row.label)
+        is_printed = self.cell.threat == "fixed"
+        printed = claims(self.cell.table, self.cell.dataset, self.cell.row.label) if is_printed else {}
         headlines = _HEADLINES if self.cell.row.against is None else map(difference, GAPS)
         columns = dict.fromkeys([*headlines, *(name for name in printed if name not in _NO_FIGURES)])
         blank = _blank(self.cell, kept.headline(self.cell), {"cell": key}, f"not measured: {self.reason}")
@@ -127,7 +128,7 @@ class Excuse:
 
 def absent_cards(cell: Cell, trial: Trial, home: Household) -> Iterator[Card]:
     """Say of every case that the paper prints and the data lack that it is missing (D12)."""
-    if cell.table != "overall_transfer" or cell.dataset not in PROTOCOLS:
+    if (cell.table, cell.threat) != ("overall_transfer", "fixed") or cell.dataset not in PROTOCOLS:
         return
     day = trial.test.days[0]
     known_w = home.day(day).appliances_w

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from meterveil.bench.reproduce.attacking import Adapt, Attack
 from meterveil.bench.reproduce.days import home_of, house_of, trial_for
 from meterveil.bench.reproduce.entrant import Entrant
-from meterveil.bench.reproduce.kept import check_seeds
+from meterveil.bench.reproduce.kept import check_effort
 from meterveil.bench.reproduce.measuring import Excuse, Measure
 from meterveil.bench.reproduce.place import Place
 from meterveil.bench.reproduce.specs import MANAGER, Cell, DaysOf, Defence, EqualTo, Training
@@ -41,7 +41,7 @@ class Plan:
             excuse = Excuse(cell, str(error))
             self.cells[self._task(excuse.key(), cell.title, excuse)] = cell
             return
-        check_seeds(self.place, cell)
+        check_effort(self.place, cell)
         entrants = tuple(
             Entrant(label, defence, cell.row.battery, self._trainings(cell, defence))
             for label, defence in cell.row.defences

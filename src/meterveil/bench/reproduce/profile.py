@@ -15,10 +15,11 @@ from meterveil.bench.cards import Card
 from meterveil.bench.evaluation.reported import claims
 from meterveil.bench.reproduce.attacking import Adapt, Attack
 from meterveil.bench.reproduce.measuring import Measure
+from meterveil.bench.reproduce.place import Place
 from meterveil.bench.reproduce.plan import Plan
 from meterveil.bench.reproduce.specs import Cell
 from meterveil.bench.reproduce.spending import Spent, spent
-from meterveil.bench.reproduce.task import Step
+from meterveil.bench.reproduce.task import Step, Task
 from meterveil.bench.reproduce.training import Probe, Train
 from meterveil.errors import InputError
 
@@ -139,7 +140,8 @@ def sort_of(step: Step) -> str:
         case Adapt():
             return f"adapt: {step.name}"
         case Measure():
-            return "measure: many days" if len(step.trial.test.days) > 1 else "measure: one day"
+            days = "many days" if len(step.trial.test.days) > 1 else "one day"
+            return f"measure: {days}, {step.cell.threat}{', gap' if step.cell.row.against else ''}"
     return type(step).__name__.lower()
 
 
@@ -170,9 +172,16 @@ def _records(plan: Plan) -> dict[str, dict[str, Spent]]:
     for key, task in plan.tasks.items():
         known = found.setdefault(sort_of(task.step), {})
         record = spent(plan.place, key)
-        if record and not record.unknown and task.is_finished(plan.place):
+        if record and not record.unknown and _did_it(task, plan.place):
             known[key] = record
     return found
+
+
+def _did_it(task: Task, place: Place) -> bool:
+    """Tell whether a task was done, and not only found done: a fit may come from another command's cache."""
+    if not task.is_finished(place):
+        return False
+    return not isinstance(task.step, Adapt) or task.step.was_fitted(place, task.key)
 
 
 def _share(scope: str, sort: str, keys: Sequence[str], records: Mapping[str, Spent]) -> Share:

@@ -161,7 +161,8 @@ def do(task: Task, place: Place, parent: int) -> Outcome:
                 with spending(place, task):
                     task.step.run(place, task.key)
     except InputError as error:
-        return Outcome(task.key, str(error), _is_full(error))
+        words = str(error).replace("with --out", "with --results or METERVEIL_CACHE")
+        return Outcome(task.key, words, _is_full(error))
     except Exception as error:
         last = traceback.extract_tb(error.__traceback__)[-1]
         words = f"{type(error).__name__}: {error} ({last.name}, line {last.lineno})"

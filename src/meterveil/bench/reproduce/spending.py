@@ -26,17 +26,21 @@ class Spent:
     attempts: int = 1
     unknown: int = 0
     """Attempts that were killed, or are still under way: what these took is not in the sums."""
+    is_whole: bool = False
+    """The last attempt ended by itself: another one, for another folder of results, begins from zero."""
 
 
 @contextmanager
 def spending(place: Place, task: Task) -> Iterator[None]:
     """Write down what this attempt at a task takes, beside what earlier ones took."""
-    earlier = spent(place, task.key) or Spent(attempts=0)
+    known = spent(place, task.key)
+    earlier = Spent(attempts=0) if known is None or known.is_whole else known
     now = replace(earlier, attempts=earlier.attempts + 1)
     _write(place, task, replace(now, unknown=now.unknown + 1))
     began, cpu_began = time.perf_counter(), time.process_time()
     try:
         yield
+        now = replace(now, is_whole=True)
     finally:
         seconds = round(earlier.seconds + time.perf_counter() - began, 2)
         cpu_seconds = round(earlier.cpu_seconds + time.process_time() - cpu_began, 2)
