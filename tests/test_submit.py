@@ -8,14 +8,21 @@ import pytest
 from typer.testing import CliRunner
 
 from meterveil.bench import cards
-from meterveil.bench.cards import Card
+from meterveil.bench.cards import SUBMITTED, Card
 from meterveil.bench.documents import Document
+from meterveil.bench.entries import needed_settings
 from meterveil.bench.submission import keep, read_submission
 from meterveil.cli import app
 from meterveil.errors import InputError
 
 COMMIT = "0123abc"
 RECORDED = Path(__file__).parents[1] / "results"
+UNFIT = {
+    "baseline_comparison": "the paper's baselines never met adaptive attackers",
+    "evaluation_paper_day": "some of its defences neither, nor is chance at equal kWh beside them",
+    "training_observations": "recorded from a checkout with uncommitted changes",
+}
+"""Table of ours that could not be submitted -> why."""
 
 
 def run(*words):
@@ -190,10 +197,16 @@ def test_every_recorded_card_is_what_a_card_must_be():
 
 
 def test_what_we_recorded_ourselves_could_be_submitted():
-    for table in ("many_days", "overall_transfer", "strength_10_training_paper_day"):
+    tables = {path.name for path in RECORDED.iterdir() if path.is_dir()} - {SUBMITTED, *UNFIT}
+    assert {"many_days", "overall_transfer", "strength_10_training_paper_day"} <= tables
+    for table in sorted(tables):
         found = read_submission([RECORDED / table])
         assert found.problems == ()
         assert found.documents
+
+
+def test_what_a_reproduction_takes_needs_no_days_and_no_defence():
+    assert needed_settings("reproduction_time", "clean") == {}
 
 
 def test_chance_that_moves_more_is_the_harder_rival_and_will_do(measured, written):

@@ -10,16 +10,16 @@ from meterveil.bench.cards import Card
 from meterveil.bench.report.charts import board_chart, cases_chart, pareto_chart, sensitivity_chart
 from meterveil.bench.report.claims import claims
 from meterveil.bench.report.columns import judge, tolerance
-from meterveil.bench.report.compare import compare, compare_cases
+from meterveil.bench.report.compare import Comparison, compare, compare_cases
 from meterveil.bench.report.files import comparisons_csv
 from meterveil.bench.report.latex import escape_latex, latex
 from meterveil.bench.report.leaderboard import boards
-from meterveil.bench.report.lookup import Recorded
-from meterveil.bench.report.page import all_comparisons, report_page
+from meterveil.bench.report.lookup import Found, Recorded
+from meterveil.bench.report.page import all_comparisons, missing_tables, report_page
 from meterveil.bench.report.reading import Results, read_results
 from meterveil.bench.report.rows import board_words
 from meterveil.bench.report.specs import SPECS
-from meterveil.bench.report.text import pivot_rows, reason_words
+from meterveil.bench.report.text import measured_words, pivot_rows, reason_words
 from meterveil.bench.reported.claimed import claimed, labels
 from report_cards import battery, case, headline, papers_cases, reproduction, row_of
 
@@ -214,6 +214,23 @@ def test_an_evaluation_stands_in_until_the_comparison_is_recorded():
     assert [board.table for board in boards(results_of([*early, *late]))] == ["baseline_comparison"]
 
 
+@pytest.mark.parametrize(
+    ("counts", "words"),
+    [
+        ([(2, 1), (5, 1)], "2 to 5 seeds, one day."),
+        ([(5, 126), (5, 98)], "5 seeds, 98 to 126 days."),
+        ([(1, 9)], "1 seed, 9 days."),
+        ([], ""),
+    ],
+)
+def test_rows_of_fewer_seeds_or_days_are_not_counted_as_the_most(counts, words):
+    found = [Found(1.0, seeds=seeds, n_days=days) for seeds, days in counts]
+    rows = [
+        Comparison("many_days", "redd", "ours", "soc_end", "beyond the paper", ours=ours) for ours in found
+    ]
+    assert measured_words(rows) == words
+
+
 def test_csv_holds_every_figure_unrounded():
     made = headline("overall_transfer", "redd", "ours", {"rmse_increase_percent": 101.23456}, days=7)
     found = compare(SPEC["overall_transfer"], "redd", results_of(made))
@@ -262,6 +279,8 @@ def test_the_page_says_which_tables_are_missing_and_shows_the_others(tmp_path):
     assert "<h2>Which battery, UK-DALE</h2>" not in page
     assert "meterveil reproduce --table battery_sensitivity" in page
     assert "meterveil reproduce --table probe_ablation" not in page
+    assert page.count("meterveil reproduce --table gap_to_chance") == 2
+    assert "gap_to_chance" in missing_tables(read_results(tmp_path))
     assert "±0.1 of the share or 10 %" in page
 
 

@@ -31,7 +31,7 @@ _RANKED = ("baseline_comparison", "many_days", "evaluation_")
 """How tables begin whose defences stand on the leaderboard."""
 _OF_ATTACKERS = ("strength_", "crossing_", "adaptive_")
 """How tables begin that measure attackers, not defences."""
-_OF_NEITHER = ("alignment_", "behaviour", "training_observations")
+_OF_NEITHER = ("alignment_", "behaviour", "reproduction_time", "training_observations")
 """How tables begin that measure something else, such as gradients: their settings are their own."""
 
 _Table = Mapping[tuple[str, str], float | None]

@@ -107,9 +107,7 @@ td.words:last-child { white-space: normal; min-width: 17rem; }
   td { white-space: normal; }
   th:first-child, td:first-child { max-width: 8rem; }
   td.words:first-child { min-width: 8rem; }
-  ul.lead { max-width: 46rem; margin: 4px 0 12px; padding-left: 1.2rem; }
-ul.lead li { margin: 4px 0; }
-nav ul { flex-wrap: nowrap; overflow-x: auto; white-space: nowrap; }
+  nav ul { flex-wrap: nowrap; overflow-x: auto; white-space: nowrap; }
 }
 @media (prefers-color-scheme: dark) {
   body, thead th, th:first-child, td:first-child { background: #1f1f1f; color: #e3e3e3; }

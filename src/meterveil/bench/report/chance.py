@@ -9,8 +9,9 @@ from meterveil.bench.report.compare import Comparison
 from meterveil.bench.report.lookup import Found, Recorded
 from meterveil.bench.report.names import CHANCE, dataset_name
 from meterveil.bench.report.reading import Results
+from meterveil.bench.report.specs import GAP
 
-TABLE = "gap_to_chance"
+TABLE = GAP.name
 _ENDING = "_difference"
 _GAPS: tuple[tuple[ThreatModel, str, str, str], ...] = (
     ("fixed", "rmse_increase_percent", "difference", "ours beyond chance at equal kWh, points of RMSE"),

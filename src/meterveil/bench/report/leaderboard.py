@@ -1,4 +1,4 @@
-"""Defences in the order of what an attacker still reads who adapts to them: the honest worst case (D11)."""
+"""Defences in the order of what an attacker still reads who adapts to them (D11)."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from meterveil.bench.cards import Card
 from meterveil.bench.report.names import dataset_name, row_name
 from meterveil.bench.report.reading import Results
-from meterveil.bench.report.specs import SPECS
+from meterveil.bench.report.specs import GAP, SPECS
 from meterveil.bench.report.text import SPACE
 from meterveil.plots.look import readable
 from meterveil.plots.page import Section
@@ -15,11 +15,7 @@ from meterveil.plots.page import Section
 _SHOWN_ELSEWHERE = ("strength_", "crossing_", "adaptive_", "evaluation_")
 _MANY = 1000.0
 _WORDS = {
-    "gap_to_chance": (
-        "Ours against chance at equal kWh",
-        "Ours minus chance that moves as much, on the same days, with its 95 % interval over days. p is the "
-        "probability of such a gap over seeds if there were none.",
-    ),
+    GAP.name: (GAP.title, GAP.words),
     "alignment_": (
         "Does the probe point where attackers hurt?",
         "Inner product, cosine and gamma of the policy gradients of the probe's risk and of the attackers' "

@@ -16,7 +16,7 @@ from meterveil.bench.report.others import other_sections
 from meterveil.bench.report.pictures import pictures
 from meterveil.bench.report.reading import Results
 from meterveil.bench.report.rows import board_rows, board_words, case_rows
-from meterveil.bench.report.specs import SPECS
+from meterveil.bench.report.specs import GAP, SPECS
 from meterveil.bench.report.strength import strength_sections
 from meterveil.bench.report.text import (
     LEGEND,
@@ -147,7 +147,7 @@ def _case_sections(results: Results) -> Iterator[Section]:
 
 def _missing(results: Results) -> Iterator[Section]:
     rows = [["table", "data set", "command"]]
-    for spec in SPECS:
+    for spec in (*SPECS, GAP):
         datasets = [dataset for dataset in spec.datasets if not results.of(spec.name, dataset)]
         rows += [[spec.title, dataset_name(dataset), spec.command] for dataset in datasets]
     if len(rows) > 1:
@@ -157,4 +157,4 @@ def _missing(results: Results) -> Iterator[Section]:
 def missing_tables(results: Results) -> Sequence[str]:
     """Name the tables of which nothing was recorded."""
     recorded = {table for table, _ in results.tables}
-    return [spec.name for spec in SPECS if spec.name not in recorded]
+    return [spec.name for spec in (*SPECS, GAP) if spec.name not in recorded]

@@ -91,3 +91,12 @@ SPECS: tuple[TableSpec, ...] = (
         (*_CHANGES[:2], *_COSTS),
     ),
 )
+
+GAP = TableSpec(
+    "gap_to_chance",
+    "Ours against chance at equal kWh",
+    "Ours minus chance that moves as much, on the same days, with its 95 % interval over days. p is the "
+    "probability of such a gap over seeds if there were none.",
+    (),
+)
+"""Whose figures are differences, so that its columns are as recorded."""

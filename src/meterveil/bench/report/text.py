@@ -95,8 +95,14 @@ def measured_words(comparisons: Sequence[Comparison]) -> str:
     found = [one.ours for one in comparisons if one.ours]
     if not found:
         return ""
-    seeds, days = max(one.seeds for one in found), max(one.n_days for one in found)
-    return f"{seeds} seed{'s' * (seeds > 1)}, {f'{days} days' if days > 1 else 'one day'}."
+    seeds = _range_words([one.seeds for one in found], "seed")
+    days = _range_words([one.n_days for one in found], "day")
+    return f"{seeds}, {'one day' if days == '1 day' else days}."
+
+
+def _range_words(counts: Sequence[int], unit: str) -> str:
+    low, high = min(counts), max(counts)
+    return f"{low} to {high} {unit}s" if low < high else f"{high} {unit}{'s' * (high > 1)}"
 
 
 def _digits(one: Comparison) -> int:
