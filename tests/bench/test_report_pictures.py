@@ -4,11 +4,13 @@ import json
 import shutil
 
 import pytest
+from evaluation_runs import write_run
 
 from meterveil.bench.report.drawing import draw, draw_day
 from meterveil.bench.report.page import report_page
 from meterveil.bench.report.pictures import INDEX, NAMES, pictures
 from meterveil.bench.report.reading import Results
+from meterveil.data.synthetic import decoy_library
 from meterveil.errors import InputError
 from meterveil.plots.pictures import phone_path
 from report_cards import reproduction
@@ -55,6 +57,31 @@ def test_a_damaged_description_is_named(tmp_path, content):
     (tmp_path / INDEX).write_text(content)
     with pytest.raises(InputError, match="does not describe pictures; draw them again"):
         pictures(tmp_path)
+
+
+def test_redd_alone_is_drawn_with_the_signatures_of_its_training_over_a_damaged_description(
+    drawn, tmp_path, real_data
+):
+    library = decoy_library().subset([0, 1])
+    training = write_run(tmp_path / "run", "REDD house_2", [], library=library)
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "redd").symlink_to(real_data / "redd")
+    (tmp_path / "pictures").mkdir()
+    (tmp_path / "pictures" / INDEX).write_text("{damaged")
+    draw([training], None, tmp_path / "data", tmp_path / "pictures")
+    index = json.loads((tmp_path / "pictures" / INDEX).read_text())
+    assert index["report-signatures"]["settings"] == {"library": library.digest()}
+    assert index["report-signatures"]["words"].startswith("The 2 signatures")
+    assert index["report-day-redd"]["settings"]["day"] == "2011-04-29"
+
+
+def test_words_and_pictures_agree_where_a_later_one_cannot_be_drawn(drawn, tmp_path):
+    library = decoy_library().subset([0])
+    training = write_run(tmp_path / "run", "UK-DALE house_1", [], library=library)
+    with pytest.raises(InputError, match=r"no household of .* of ukdale or redd, and the folder"):
+        draw([training], None, tmp_path, tmp_path / "pictures")
+    index = json.loads((tmp_path / "pictures" / INDEX).read_text())
+    assert index["report-signatures"]["settings"] == {"library": library.digest()}
 
 
 def test_a_folder_that_holds_no_training_is_refused(tmp_path):

@@ -1,7 +1,8 @@
 """Draws the report's pictures of minutes: `python -m meterveil.bench.report.drawing RUN...`.
 
-The paper's test day behind a training of UK-DALE or REDD, and the signatures that it replays. Pictures and a
-sentence on each are small and may be passed on; the minutes stay where they are.
+The paper's test day behind a training of UK-DALE or REDD, and the signatures that it replays.
+UK-DALE is CC BY 4.0 and REDD is for research only: minutes of a household are not kept here as data, pictures
+of them are.
 """
 
 from __future__ import annotations
@@ -15,14 +16,15 @@ from typing import Any
 from meterveil.bench.cards import current_commit
 from meterveil.bench.evaluation.defences import Contender
 from meterveil.bench.evaluation.play import example
-from meterveil.bench.report.pictures import INDEX
+from meterveil.bench.report.pictures import INDEX, Drawn, read_index
+from meterveil.core.decoys import Library
 from meterveil.data import outputs
 from meterveil.data.folders import data_folder
 from meterveil.data.household import Household
 from meterveil.data.load import load
 from meterveil.data.protocols import PROTOCOLS, Protocol
 from meterveil.data.run import Run, figures
-from meterveil.data.signatures_file import read
+from meterveil.data.signatures_file import library as read_library
 from meterveil.defenders.trained import Trained, load_trained, setup_of
 from meterveil.endings import ending_in_one_line
 from meterveil.errors import InputError
@@ -36,7 +38,7 @@ _SOURCES = {
 }
 
 
-def draw_day(folder: Path, data: Path, pictures: Path) -> dict[str, Any]:
+def draw_day(folder: Path, data: Path, pictures: Path) -> dict[str, Drawn]:
     """Play the paper's test day behind a training and draw it; return what is known of the picture."""
     trained = load_trained(folder)
     chosen, household = _home(trained, data)
@@ -49,27 +51,33 @@ def draw_day(folder: Path, data: Path, pictures: Path) -> dict[str, Any]:
     return {_name(chosen): _described(f"{_day_words(run)} {_SOURCES[chosen.dataset]}", settings)}
 
 
-def draw_signatures(file: Path | None, pictures: Path) -> dict[str, Any]:
+def draw_signatures(library: Library, pictures: Path) -> dict[str, Drawn]:
     """Draw a library of signatures; return what is known of the picture."""
-    collection = read(file)
-    library = collection.library()
     save_both(library_figure(library).update_layout(margin_b=60), pictures / "report-signatures.png")
     words = (
         f"The {library.size} signatures that the battery can replay, at least 35 minutes wide so that short "
-        f"ones look short. {_SOURCES['ukdale'] if file else 'They are synthetic.'}"
+        f"ones look short. {_origin(library.source)}"
     )
     return {"report-signatures": _described(words, {"library": library.digest()})}
 
 
+def _origin(source: str) -> str:
+    if source.startswith("UK-DALE"):
+        return _SOURCES["ukdale"]
+    return "They are synthetic." if source.startswith("synthetic") else f"Data: {source}."
+
+
 def _home(trained: Trained, data: Path) -> tuple[Protocol, Household]:
-    """Find the household that was trained on among those that the paper tests on."""
+    """Find the household that was trained on among those that the paper tests on and whose data are here."""
     for chosen in PROTOCOLS.values():
+        if not (data / chosen.dataset).exists():
+            continue
         household = load(data / chosen.dataset, chosen.house, appliances=[])
         if household.name == trained.document["household"]:
             return chosen, household
     raise InputError(
-        f"the training is of {trained.document['household']}, on which the paper tests nothing; give one of "
-        f"{' or '.join(PROTOCOLS)}"
+        f"the training is of {trained.document['household']}, which is no household of {data} that the paper "
+        f"tests on; give a training of {' or '.join(PROTOCOLS)}, and the folder that holds that data set"
     )
 
 
@@ -86,21 +94,32 @@ def _day_words(run: Run) -> str:
     )
 
 
-def _described(words: str, settings: dict[str, Any]) -> dict[str, Any]:
-    return {"words": words, "settings": settings, "commit": current_commit()}
+def _described(words: str, settings: dict[str, Any]) -> Drawn:
+    return Drawn(words=words, settings=settings, commit=current_commit())
 
 
-def _write_index(found: dict[str, Any], path: Path) -> None:
-    known = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-    outputs.write_text(path, json.dumps({**known, **found}, indent=1) + "\n")
+def _add(found: dict[str, Drawn], path: Path) -> None:
+    """Write down what a picture shows beside what is known of the others; a damaged file tells nothing."""
+    try:
+        known = read_index(path)
+    except InputError:
+        known = {}
+    documents = {name: one.model_dump() for name, one in {**known, **found}.items()}
+    outputs.write_text(path, json.dumps(documents, indent=1) + "\n")
 
 
 def draw(runs: Sequence[Path], library: Path | None, data: Path, pictures: Path) -> None:
-    """Draw a day for each training, and the signatures, and write down what each picture shows."""
-    found = draw_signatures(library, pictures)
+    """Draw the signatures and a day for each training, and write down at once what each picture shows.
+
+    Without a library the signatures are those of the first training that has any, and without a training the
+    synthetic ones that ship.
+    """
+    own = (load_trained(folder).library for folder in runs)
+    replayed = read_library(library) if library or not runs else next((one for one in own if one), None)
+    if replayed:
+        _add(draw_signatures(replayed, pictures), pictures / INDEX)
     for folder in runs:
-        found |= draw_day(folder, data, pictures)
-    _write_index(found, pictures / INDEX)
+        _add(draw_day(folder, data, pictures), pictures / INDEX)
 
 
 @ending_in_one_line()
@@ -109,7 +128,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("runs", nargs="*", type=Path, help="folders of trainings on UK-DALE or REDD")
     parser.add_argument("--data", type=Path, help="folder with ukdale and redd; default: $METERVEIL_DATA")
-    parser.add_argument("--library", type=Path, help="JSON file of signatures; default: synthetic ones")
+    parser.add_argument("--library", type=Path, help="JSON file of signatures; default: the first run's")
     parser.add_argument("--pictures", type=Path, default=Path("docs/img"))
     asked = parser.parse_args()
     data = data_folder(asked.data) if asked.runs else Path()

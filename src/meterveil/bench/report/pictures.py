@@ -1,7 +1,7 @@
-"""The paper's figures that show minutes of a household, as pictures: what they show may not be passed on.
+"""The paper's figures that show minutes of a household, as pictures, which the report embeds.
 
-`python -m meterveil.bench.report.drawing` draws them from a user's own copy of the data; the report embeds
-them.
+UK-DALE is CC BY 4.0 and REDD is for research only: minutes of a household are not kept here as data, pictures
+of them are. `python -m meterveil.bench.report.drawing` draws them from a user's own copy of the data.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ _SYSTEM = (
     "never sees an appliance stands in for unknown attackers while it learns."
 )
 _NOT_DATA = (
-    "This and the next are pictures because minutes of UK-DALE and REDD are not ours to pass on: REDD is for "
-    f"research only, and neither is kept here. {DRAW} draws them from your own copy."
+    "UK-DALE is CC BY 4.0 and REDD is for research only: minutes of a household are not kept here as data, "
+    f"pictures of them are. {DRAW} draws them from your own copy."
 )
 
 
@@ -56,7 +56,7 @@ class Pictures(NamedTuple):
 
 def pictures(folder: Path | None) -> Pictures:
     """Show the system, and every picture that lies in the folder; of a missing one, say how to draw it."""
-    drawn = {} if folder is None else _read(folder / INDEX)
+    drawn = {} if folder is None else read_index(folder / INDEX)
     html = {
         NAMES[name]: picture_html(folder / f"{name}.png", one.words)
         for name, one in drawn.items()
@@ -75,7 +75,8 @@ def _sections(drawn: Mapping[str, Drawn], html: Mapping[str, str]) -> Iterator[S
             yield Section(heading, f"There is no picture of it in --pictures. {DRAW} draws it.")
 
 
-def _read(path: Path) -> dict[str, Drawn]:
+def read_index(path: Path) -> dict[str, Drawn]:
+    """Read what is known of the pictures beside it; of none where there is no such file."""
     if not path.exists():
         return {}
     try:
