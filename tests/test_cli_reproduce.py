@@ -107,7 +107,7 @@ def test_the_status_counts_what_is_finished_and_what_is_left(tmp_path):
     picture = tmp_path / "time.html"
     shown = run(*asked, "--profile", "--picture", picture)
     assert shown.exit_code == 0, shown.output
-    assert "measure: one day 2 2" in said(shown)
+    assert "measure: one day, fixed 2 2" in said(shown)
     assert "of one core:" in said(shown)
     assert "measure: one day" in picture.read_text()
     [path] = (tmp_path / "results/reproduction_time/synthetic").glob("*measure*.json")

@@ -60,7 +60,7 @@ def compare(spec: TableSpec, dataset: str, results: Results) -> list[Comparison]
     """Compare all of a table on a data set: the paper's rows first, then those that it does not have."""
     recorded = Recorded(results.of(spec.name, dataset))
     papers = claimed.labels(spec.name, dataset)
-    further = sorted((label for label in recorded.labels if label not in papers), key=_natural)
+    further = sorted((label for label in recorded.labels if label not in papers), key=natural)
     rows = sorted([*papers, *further], key=row_order)
     found = [
         compare_one(spec.name, dataset, row, column, recorded) for row in rows for column in spec.columns
@@ -164,7 +164,7 @@ def _gap(column: str, verdict: Verdict, paper: float, cases: float | None, ours:
     return f"{mine - theirs:+.{digits}f}{' of all' * is_count(column)}, allowed ±{allowed:.{digits}f}"
 
 
-def _natural(label: str) -> list[tuple[float, str]]:
+def natural(label: str) -> list[tuple[float, str]]:
     """Sort numbers in names as numbers: lambda 0 before lambda 0.25."""
     parts = re.split(r"(\d+(?:\.\d+)?)", label)
     return [(float(part), "") if part[:1].isdigit() else (-1.0, part) for part in parts if part]

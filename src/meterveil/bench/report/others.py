@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from meterveil.bench.cards import Card
+from meterveil.bench.report.compare import natural
 from meterveil.bench.report.names import dataset_name, row_name
 from meterveil.bench.report.reading import Results
 from meterveil.bench.report.specs import GAP, SPECS
@@ -14,12 +15,14 @@ from meterveil.plots.page import Section
 
 _SHOWN_ELSEWHERE = ("strength_", "crossing_", "adaptive_", "evaluation_")
 _MANY = 1000.0
+_NO_BOUND = "?"
 _WORDS = {
     GAP.name: (GAP.title, GAP.words),
     "alignment_": (
         "Does the probe point where attackers hurt?",
         "Inner product, cosine and gamma of the policy gradients of the probe's risk and of the attackers' "
-        "risk, along training (condition A1); docs/alignment.md says what to make of it.",
+        "risk, along training (condition A1); docs/alignment.md says what to make of it. A ? is a bound that "
+        "the rollouts do not give.",
     ),
     "behaviour": (
         "What batteries do with their day",
@@ -53,7 +56,7 @@ def other_rows(cards: Sequence[Card]) -> list[list[str]]:
     found = {(card.row, card.column): card for card in cards}
     bounds = {f"{column}_{end}" for _, column in found for end in ("low", "high")}
     columns = list(dict.fromkeys(column for _, column in found if column not in bounds))
-    rows = dict.fromkeys(card.row for card in cards)
+    rows = sorted({card.row for card in cards}, key=natural)
     head = ["", *(readable(column) for column in columns)]
     names = {row: row_name(row.removeprefix("headline, ")) for row in rows}
     return [head, *([names[row], *(_cell(found, row, one) for one in columns)] for row in rows)]
@@ -65,7 +68,9 @@ def _cell(found: dict[tuple[str, str], Card], row: str, column: str) -> str:
         for end in ("", "_low", "_high")
     ]
     value, low, high = map(_number, values)
-    return f"{value}{SPACE}({low}..{high})" if value and low and high else value
+    if not value or (row, f"{column}_low") not in found:
+        return value
+    return f"{value}{SPACE}({low or _NO_BOUND}..{high or _NO_BOUND})"
 
 
 def _number(value: float | None) -> str:

@@ -46,7 +46,10 @@ _VERDICTS = (
     "paper's 24 cases of UK-DALE (D12)."
 )
 _CLAIMS = "What the paper claims, a line each, and what adaptive attackers read, which it leaves open."
-_READING = "± is the deviation over seeds; brackets are 95 % intervals over days."
+_READING = (
+    "± is the deviation over seeds, of kWh and money over several days that over days; brackets are 95 % "
+    "intervals over days."
+)
 _BOARD = (
     "Best first by what the strongest attacker reads who was trained on days that this very defence masked "
     "(adaptive); fixed attackers never saw it. Leak is the share left of what the meter told beyond habits: "

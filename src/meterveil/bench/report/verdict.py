@@ -46,7 +46,7 @@ def _sentence(board: Board, known: dict[str, Standing]) -> str:
         parts.append(f"{_read(known[CHANCE])} behind chance that moves as much")
     best = next(one for one in board.standings if one.adaptive_f1)
     if best.label not in ("ours", CHANCE):
-        parts.append(f"{_read(best)} behind the best, {standing_name(best)}")
+        parts.append(f"{_read(best)} behind {standing_name(best)}, which leaves them least")
     levels = [
         f"{words} {value:.2f}"
         for words, value in (("the bare meter tells", board.raw_f1), ("habits alone", board.prior_f1))
