@@ -84,6 +84,10 @@ def sensitivity_figure(
     return _below(look.figure_of(figure, title, 140 + _ROW_PX * len(panels)))
 
 
+_CLOSE = 0.05
+"""Share of the width within which points are named together: their names would cover each other."""
+
+
 def pareto_figure(points: Sequence[Price], title: str = "") -> go.Figure:
     """Draw what each weight of privacy gives against what it costs; up and left is better."""
     figure = make_subplots(
@@ -96,13 +100,14 @@ def pareto_figure(points: Sequence[Price], title: str = "") -> go.Figure:
         line = go.Scatter(
             x=[point.cost for point in ordered],
             y=values,
-            text=[point.name for point in ordered],
+            text=_joint_names(ordered),
+            customdata=[point.name for point in ordered],
             mode="lines+markers+text",
-            textposition="top center",
+            textposition=["top right" if point is ordered[0] else "top left" for point in ordered],
             cliponaxis=False,
             marker={"size": 9, "color": look.METER},
             line={"color": look.METER, "width": 1.2, "dash": "dot"},
-            hovertemplate="%{text}: %{y:.1f} at a cost of %{x:.3f}<extra></extra>",
+            hovertemplate="%{customdata}: %{y:.1f} at a cost of %{x:.3f}<extra></extra>",
             showlegend=False,
         )
         figure.add_trace(line, row, 1)
@@ -110,6 +115,21 @@ def pareto_figure(points: Sequence[Price], title: str = "") -> go.Figure:
     figure.update_yaxes(ticksuffix=" %")
     figure.update_xaxes(title_text="neutral cost of a day", row=2, col=1)
     return look.figure_of(figure, title, 520).update_layout(hovermode="closest", margin_b=60)
+
+
+def _joint_names(ordered: Sequence[Price]) -> list[str]:
+    """Name each group of points that cost much the same at its first one, and the others not."""
+    width = (ordered[-1].cost - ordered[0].cost) or 1.0
+    groups: list[list[Price]] = []
+    for point in ordered:
+        is_near = bool(groups) and point.cost - groups[-1][0].cost < _CLOSE * width
+        groups[-1:] = [[*groups[-1], point]] if is_near else [*groups[-1:], [point]]
+    return [name for group in groups for name in (_together(group), *[""] * (len(group) - 1))]
+
+
+def _together(group: Sequence[Price]) -> str:
+    kind = group[0].name.rpartition(" ")[0]
+    return f"{kind} {', '.join(sorted(point.name.rpartition(' ')[2] for point in group))}".strip()
 
 
 def cases_figure(panels: Mapping[str, Mapping[str, Mapping[str, Reading]]], title: str = "") -> go.Figure:
