@@ -10,6 +10,8 @@ from typer.testing import CliRunner
 
 from meterveil.bench import cards
 from meterveil.bench.cards import Card
+from meterveil.bench.report.files import BEGIN, END, markdown
+from meterveil.bench.report.reading import read_results
 from meterveil.cli import app
 from report_cards import headline, write_reproduction
 
@@ -143,3 +145,9 @@ def test_a_report_needs_nothing_that_trains(whole, tmp_path):
     )
     subprocess.run([sys.executable, "-c", code, str(whole)], cwd=tmp_path, check=True, capture_output=True)
     assert (tmp_path / "out/report/report.html").exists()
+
+
+def test_the_readme_claims_what_the_recorded_results_say():
+    root = Path(__file__).parents[1]
+    claimed = (root / "README.md").read_text().partition(BEGIN)[2].partition(END)[0]
+    assert claimed.strip() == markdown(read_results(root / "results")).strip()

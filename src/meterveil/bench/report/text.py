@@ -15,6 +15,9 @@ SPACE = "\u2009"
 
 LEGEND = ", ".join(f"{mark} {verdict}" for verdict, mark in MARKS.items() if mark)
 
+_LEAST_P = 0.001
+"""A smaller p is not told apart."""
+
 
 def paper_text(one: Comparison) -> str:
     """Write the paper's figure; a dash where it has none."""
@@ -40,7 +43,10 @@ def found_text(found: Found | None, digits: int) -> str:
     value += f"±{found.spread:.{digits}f}" if found.spread else ""
     if found.low is not None and found.high is not None:
         value += f"{SPACE}({found.low:z.{digits}f}..{found.high:z.{digits}f})"
-    return value if found.p is None else f"{value},{SPACE}p\u00a0{found.p:.3f}"
+    if found.p is None:
+        return value
+    p = f"p\u00a0{found.p:.3f}" if found.p >= _LEAST_P else f"p\u00a0<\u00a0{_LEAST_P}"
+    return f"{value},{SPACE}{p}"
 
 
 def why_text(one: Comparison) -> str:
