@@ -136,7 +136,7 @@ def _evaluated(days: Sequence[EvaluationDay]) -> tuple[Row, ...]:
 
 
 LAMBDAS = (0.0, 0.02, 0.05, 0.1, 0.25, 0.5, 0.75, 1.0)
-"""Closer at the lower end: a day's cost is about a pound, and the probe's harm outweighs it from 0.25 on."""
+"""Closer at the lower end, where the trade-off turns."""
 
 TABLES: dict[str, Table] = {
     "overall_transfer": Table("the main result on both data sets", (Row("ours", OURS),), BOTH),
