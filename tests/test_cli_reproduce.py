@@ -104,6 +104,9 @@ def test_the_status_counts_what_is_finished_and_what_is_left(tmp_path):
     assert done.exit_code == 0, done.output
     assert "baseline_comparison synthetic fixed 2 2" in said(done)
     assert "left:" not in said(done)
+    otherwise = run(*asked, "--seeds", 4, "--status")
+    assert "baseline_comparison synthetic fixed 2 0 2" in said(otherwise)
+    assert "outdated: recorded, but" in said(otherwise)
     picture = tmp_path / "time.html"
     shown = run(*asked, "--profile", "--picture", picture)
     assert shown.exit_code == 0, shown.output

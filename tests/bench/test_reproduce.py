@@ -13,7 +13,7 @@ from meterveil.bench.evaluation.defences import trained
 from meterveil.bench.evaluation.reported import claims, papers_case
 from meterveil.bench.reported import TABLES as PRINTED
 from meterveil.bench.reported.claimed import claimed
-from meterveil.bench.reproduce import specs
+from meterveil.bench.reproduce import measuring, specs
 from meterveil.bench.reproduce.choosing import FULL, QUICK, cells
 from meterveil.bench.reproduce.days import training_days, trial_for
 from meterveil.bench.reproduce.engines import Local
@@ -30,6 +30,7 @@ from meterveil.data.signatures import Collection, Signature
 from meterveil.data.signatures_file import save
 from meterveil.data.synthetic import decoy_library
 from meterveil.errors import InputError
+from meterveil.fingerprint import sources
 
 
 @pytest.fixture
@@ -108,6 +109,15 @@ def test_tables_ask_the_attackers_of_an_evaluation_where_nobody_is_named():
     assert asked == {"fixed": PAPER_SIX, "adaptive": ("fhmm", "bert4nilm")}
 
 
+def test_an_adaptive_attacker_meets_fewer_trainings_and_a_row_alone_only_where_it_is_named():
+    asked = cells(["baseline_comparison"], ["redd"])
+    assert {(cell.threat, cell.seeds) for cell in asked} == {("fixed", 5), ("adaptive", 3)}
+    rows = {cell.row.label for cell in asked if cell.threat == "adaptive"}
+    assert rows == {"none", "random_equal", "flat", "flat_decoys", "ours"}
+    [named] = cells(["baseline_comparison"], ["redd"], ["adaptive"], rows=["ddql_mi"])
+    assert named.row.label == "ddql_mi"
+
+
 def test_tables_share_the_trainings_that_are_the_same(place):
     tables = ["overall_transfer", "probe_ablation", "signature_size_ablation", "lambda_sweep"]
     asked = [replace(cell, seeds=2, attackers=("co",)) for cell in cells(tables, ["synthetic"])]
@@ -176,6 +186,11 @@ def test_a_key_changes_with_whatever_can_change_the_number(place, tmp_path):
         assert (found["train"] != same["train"]) == (what in ("library", "battery", "weight")), what
         assert found["probe"] == same["probe"]
     assert changed["attackers"]["attack"] == same["attack"]  # the prior, the last of them
+
+
+@pytest.mark.parametrize("name", ["cards", "compare", "measure", "defences", "scores"])
+def test_the_key_of_a_cell_hashes_the_code_that_makes_its_figures(name):
+    assert f"meterveil.bench.evaluation.{name}" in sources(*measuring.COMPUTES)
 
 
 def test_chance_moves_what_the_trainings_moved_on_their_training_days(place):

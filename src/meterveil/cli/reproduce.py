@@ -54,7 +54,10 @@ def reproduce(
     picture: Annotated[
         Path | None, typer.Option(help="File for a picture of the profile: .html, .png or .svg.")
     ] = None,
-    seeds: Annotated[int | None, typer.Option(min=2, help="Trainings of each defence; default: 5.")] = None,
+    seeds: Annotated[
+        int | None,
+        typer.Option(min=2, help="Trainings of each defence; default: 5, or 3 where attackers adapt."),
+    ] = None,
     workers: Annotated[
         int | None, typer.Option(min=1, help="Processes of one thread; default: 2, or all of a cluster's.")
     ] = None,
@@ -198,22 +201,29 @@ def _report(summary: Summary) -> None:
 
 
 def _show_status(plan: Plan) -> None:
+    from meterveil.bench.reproduce.kept import has_figures
     from meterveil.bench.reproduce.task import left
     from meterveil.cli.tables import show_file, show_line, show_table
 
     todo = left(plan.tasks, plan.cells, plan.place)
     unfinished = {task.key for task in todo}
-    rows = [["table", "data set", "threat", "cells", "finished"]]
+    rows = [["table", "data set", "threat", "cells", "finished", "outdated"]]
     groups: dict[tuple[str, str, str], list[str]] = {}
     for key, cell in plan.cells.items():
         groups.setdefault((cell.table, cell.dataset, cell.threat), []).append(key)
     for names, keys in groups.items():
-        rows.append([*names, str(len(keys)), str(sum(key not in unfinished for key in keys))])
+        waiting = [plan.cells[key] for key in keys if key in unfinished]
+        outdated = sum(has_figures(plan.place, cell) for cell in waiting)
+        rows.append(
+            [*names, str(len(keys)), str(len(keys) - len(waiting)), str(outdated) if outdated else ""]
+        )
     show_table(rows, text_columns=["data set", "threat"])
     kinds = [task.kind for task in todo]
     if kinds:
         counts = ", ".join(f"{kinds.count(kind)} x {kind}" for kind in dict.fromkeys(kinds))
         show_line(f"left: {counts}")
+    if any(row[-1] for row in rows[1:]):
+        show_line("outdated: recorded, but by other code, from other data or with another effort")
     show_file("results", plan.place.results)
 
 

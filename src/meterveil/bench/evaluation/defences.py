@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from meterveil.bench.strength import Trial
 from meterveil.core.battery import Battery
 from meterveil.core.rollout import Policy
@@ -88,6 +90,11 @@ def trained(name: str, folders: Sequence[Path]) -> Contender:
     """Put a defence to the test that was trained several times, once for each seed."""
     runs = tuple(load_trained(folder) for folder in folders)
     return Contender(name, tuple(run.policy for run in runs), runs)
+
+
+def equal_kwh(moved_kwh: Sequence[float]) -> float:
+    """Say what chance has to move a day to be the equal of trainings that moved this much."""
+    return round(float(np.mean(moved_kwh)), 3)
 
 
 def contenders(texts: Sequence[str]) -> list[Contender]:

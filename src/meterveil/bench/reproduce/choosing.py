@@ -28,7 +28,8 @@ from meterveil.errors import InputError
 class Effort:
     """Say how much is spent on every cell."""
 
-    seeds: int = SEEDS
+    seeds: int | None = None
+    """Trainings of each defence; None for what the threat model has."""
     attackers: Mapping[ThreatModel, tuple[str, ...]] | None = None
     """Threat model -> attackers; None for those of every evaluation."""
     copies: int = 12
@@ -70,7 +71,8 @@ def cells(
 ) -> list[Cell]:
     """List the cells of these tables, or of all; what is not given is the tables' own choice.
 
-    A table that is asked for by name may be measured on any data set, unless its rows name days of one.
+    A table that is asked for by name may be measured on any data set, unless its rows name days of one; a
+    row that is asked for by name may meet any attackers.
     """
     tables = [_whole_name(name) for name in tables]
     _check(datasets, DATASETS, "data set")
@@ -81,7 +83,7 @@ def cells(
         cell
         for name, table in chosen.items()
         for dataset in _datasets(table, datasets, by_name=bool(tables))
-        for cell in _cells(name, dataset, threats or table.threats, effort)
+        for cell in _cells(name, dataset, threats or table.threats, effort, by_name=bool(rows))
         if not rows or cell.row.label in rows
     ]
     if not found:
@@ -101,11 +103,16 @@ def _whole_name(text: str) -> str:
     return begun[0]
 
 
-def _cells(name: str, dataset: str, threats: Sequence[ThreatModel], effort: Effort) -> Iterator[Cell]:
+def _cells(
+    name: str, dataset: str, threats: Sequence[ThreatModel], effort: Effort, by_name: bool
+) -> Iterator[Cell]:
     attackers = effort.attackers or DEFAULT_ATTACKERS
     for row in map(effort.of, TABLES[name].rows):
         for threat in threats:
-            yield Cell(name, row, dataset, threat, attackers[threat], effort.seeds, effort.copies)
+            if not by_name and threat not in row.threats:
+                continue
+            seeds = effort.seeds or SEEDS[threat]
+            yield Cell(name, row, dataset, threat, attackers[threat], seeds, effort.copies)
 
 
 def _datasets(table: Table, asked: Sequence[str], by_name: bool) -> tuple[str, ...]:

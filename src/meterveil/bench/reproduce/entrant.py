@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
-from meterveil.bench.evaluation.defences import Contender, trained
+from meterveil.bench.evaluation.defences import Contender, equal_kwh, trained
 from meterveil.bench.reproduce.place import Place
 from meterveil.bench.reproduce.specs import Changes, Defence, EqualTo, Training
 from meterveil.bench.reproduce.training import read_run
@@ -44,7 +42,7 @@ class Entrant:
     def moved_kwh(self, place: Place) -> float:
         """Average what the trainings moved on their own days: the test days must not choose the rival."""
         figures = [read_run(place.run(key))["figures"]["training_days_moved_kwh"] for key in self.runs]
-        return round(float(np.mean(figures)), 3)
+        return equal_kwh(figures)
 
     def setup(self, place: Place) -> Setup:
         """Put signatures and battery together."""

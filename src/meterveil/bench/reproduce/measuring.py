@@ -24,8 +24,13 @@ from meterveil.data.household import Household
 from meterveil.data.protocols import PROTOCOLS
 from meterveil.fingerprint import code_hash
 
-LAYOUT = 2
-"""Goes up whenever the cards of a cell would be others although nothing else has changed."""
+COMPUTES = (
+    "meterveil.bench.evaluation.measure",
+    "meterveil.bench.evaluation.cards",
+    "meterveil.bench.evaluation.compare",
+    "meterveil.defenders",
+)
+"""Modules whose code, with all that it imports, decides on a figure."""
 
 _HEADLINES = ("rmse_increase_percent", "f1_reduction_percent")
 _NO_FIGURES = ("house", "active_appliances")
@@ -48,12 +53,11 @@ class Measure:
 
     def key(self, place: Place, fits: tuple[str, ...]) -> str:
         """Hash all that can change a figure: what is asked, code, libraries, trainings, fits and data."""
-        code = code_hash("meterveil.bench.evaluation.measure", "meterveil.defenders")
         data = fingerprint(place, *self.trial.test.key, self.trial.targets)
         defences = [(one.runs, one.setup(place).library.digest()) for one in self.entrants]
         asked = [repr(self.cell), defences, fits]
         days = [self.trial.training, self.trial.test, self.trial.targets, self.trial.learned, self.trial.seed]
-        return digest("cell", LAYOUT, asked, days, data, code, versions())
+        return digest("cell", asked, days, data, code_hash(*COMPUTES), versions("scipy"))
 
     def is_finished(self, place: Place, key: str) -> bool:
         """Look for the headline, which is put in place last, and for what is still to be swept away."""
@@ -110,7 +114,7 @@ class Excuse:
 
     def key(self) -> str:
         """Hash what is said."""
-        return digest("excuse", LAYOUT, repr(self.cell), self.reason)
+        return digest("excuse", repr(self.cell), self.reason)
 
     def is_finished(self, place: Place, key: str) -> bool:
         """Look for the cards, or for figures: they were measured where the data were at hand, and stay."""

@@ -95,9 +95,9 @@ def digest(*parts: Any) -> str:
 
 
 @cache
-def versions() -> dict[str, str]:
-    """Name the libraries whose version can change a number."""
-    return {name: version(name) for name in _PACKAGES if find_spec(name)}
+def versions(*further: str) -> dict[str, str]:
+    """Name the libraries whose version can change a number, these among them."""
+    return {name: version(name) for name in (*_PACKAGES, *further) if find_spec(name)}
 
 
 @cache
