@@ -132,6 +132,11 @@ def _together(group: Sequence[Price]) -> str:
     return f"{kind} {', '.join(sorted(point.name.rpartition(' ')[2] for point in group))}".strip()
 
 
+_UNMEASURED = "not measured here"
+_HEADROOM = 1.4
+"""How much higher than its bars a panel is in which words stand above them."""
+
+
 def cases_figure(panels: Mapping[str, Mapping[str, Mapping[str, Reading]]], title: str = "") -> go.Figure:
     """Draw a row of panels for each target, a column for each metric: raw, masked, and the paper's masked.
 
@@ -158,9 +163,11 @@ def cases_figure(panels: Mapping[str, Mapping[str, Mapping[str, Reading]]], titl
     shown: set[str] = set()
     for row, columns in enumerate(panels.values(), start=1):
         for column, metric in enumerate(metrics, start=1):
-            for bar in _case_bars(columns.get(metric, {})):
+            readings = columns.get(metric, {})
+            for bar in _case_bars(readings):
                 figure.add_trace(bar.update(showlegend=bar.name not in shown), row, column)
                 shown.add(bar.name)
+            _say_unmeasured(figure, readings, row, column)
     figure.update_annotations(font_size=12)
     figure.update_xaxes(tickangle=-60, tickfont_size=11)
     figure.update_yaxes(rangemode="tozero", nticks=4, tickfont_size=11)
@@ -168,7 +175,18 @@ def cases_figure(panels: Mapping[str, Mapping[str, Mapping[str, Reading]]], titl
     return _below(figure).update_layout(margin_b=120, legend_y=-100 / (130 * len(panels)))
 
 
+def _say_unmeasured(figure: go.Figure, readings: Mapping[str, Reading], row: int, column: int) -> None:
+    """Say above the paper's bars that there are none of ours, where none was measured."""
+    papers = [one.paper for one in readings.values() if one.paper is not None]
+    if not papers or any(one.raw is not None or one.masked is not None for one in readings.values()):
+        return
+    place = {"xref": "x domain", "yref": "y domain", "x": 0.5, "y": 1, "yanchor": "top"}
+    figure.add_annotation(text=_UNMEASURED, showarrow=False, row=row, col=column, **place)
+    figure.update_yaxes(range=[0, _HEADROOM * max(papers)], row=row, col=column)
+
+
 def _case_bars(readings: Mapping[str, Reading]) -> list[go.Bar]:
+    """Draw all three kinds, measured or not: bars keep their place and width from panel to panel."""
     kinds = (
         ("without a defence", look.LOAD, [one.raw for one in readings.values()]),
         ("behind ours", look.METER, [one.masked for one in readings.values()]),
@@ -178,7 +196,7 @@ def _case_bars(readings: Mapping[str, Reading]) -> list[go.Bar]:
     return [
         go.Bar(x=names, y=values, name=words, legendgroup=words, marker_color=colour)
         for words, colour, values in kinds
-        if any(value is not None for value in values)
+        if readings
     ]
 
 

@@ -73,7 +73,7 @@ def cases_chart(dataset: str, results: Results) -> go.Figure | None:
     for key, paper, ours in case_figures(dataset, results):
         if key.metric in _CASE_METRICS:
             measured = measured or bool(ours)
-            reading = Reading(ours.get("raw"), ours.get("masked"), paper["masked"])
+            reading = Reading(ours.get("raw"), ours.get("masked"), paper.get("masked"))
             columns = panels.setdefault(key.target, {})
             columns.setdefault(_CASE_METRICS[key.metric], {})[key.attacker] = reading
     return cases_figure(panels) if measured else None

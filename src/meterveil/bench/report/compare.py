@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -115,11 +116,12 @@ def _compare_case(
 def case_figures(
     dataset: str, results: Results
 ) -> Iterator[tuple[CaseKey, dict[str, float], dict[str, float]]]:
-    """Return raw, masked, Delta and p of every case, the paper's and ours."""
+    """Return raw, masked, Delta and p of every case, the paper's and ours; without what either lacks."""
     measured = Recorded(results.of("overall_transfer", dataset)).cases("ours")
     for row in printed_cases(dataset).to_dict("records"):
         key = CaseKey(row["attacker"], row["target"], row["metric"])
-        paper = {name: float(row[name]) for name in ("raw", "masked", "delta", "p_value")}
+        printed = {name: float(row[name]) for name in ("raw", "masked", "delta", "p_value")}
+        paper = {name: value for name, value in printed.items() if not math.isnan(value)}
         masked, delta, p = (
             measured.get(key._replace(metric=f"{key.metric}{part}")) for part in ("", "_delta", "_p")
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from meterveil.bench.report.compare import case_figures, compare_cases
 from meterveil.bench.report.leaderboard import Board, standing_name
 from meterveil.bench.report.reading import Results
-from meterveil.bench.report.text import found_text, marked_text
+from meterveil.bench.report.text import NONE, found_text, marked_text
 from meterveil.plots.attack import label
 from meterveil.plots.look import readable
 
@@ -73,7 +73,8 @@ def case_rows(dataset: str, results: Results) -> list[list[str]]:
         row = [f"{label(key.attacker)}, {readable(key.target)}, {key.metric.upper()}"]
         for part in parts:
             places = 2 if part == "p_value" else digits
+            theirs = f"{paper[part]:.{places}f}" if part in paper else NONE
             mine = f"{ours[part]:.{places}f}" if part in ours else ""
-            row += [f"{paper[part]:.{places}f}", marked_text(one) if part == "delta" else mine]
+            row += [theirs, marked_text(one) if part == "delta" else mine]
         rows.append(row)
     return rows
