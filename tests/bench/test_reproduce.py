@@ -204,6 +204,19 @@ def test_chance_moves_what_the_trainings_moved_on_their_training_days(place):
     assert one.settings(place) == {"equal_to_kwh": 6.75}
 
 
+def test_a_ration_acts_with_the_very_trainings_of_ours_and_meets_attackers_of_its_own(place):
+    asked = cells(["remedies"], ["synthetic"], ["adaptive"], QUICK, ["rationed, one day"])
+    ours = cells(["baseline_comparison"], ["synthetic"], ["adaptive"], QUICK, ["ours"])
+    rationed, alone = (plan(part, place).tasks for part in (asked, ours))
+    by_kind = [
+        {k: {key for key in part if part[key].kind == k} for k in ("train", "adapt")}
+        for part in (rationed, alone)
+    ]
+    assert by_kind[0]["train"] == by_kind[1]["train"]
+    assert len(by_kind[0]["adapt"]) == len(by_kind[1]["adapt"])
+    assert not by_kind[0]["adapt"] & by_kind[1]["adapt"]
+
+
 def test_the_cells_of_two_threats_do_not_overwrite_each_other(place):
     asked = cells(["baseline_comparison"], ["synthetic"], rows=["flat"])
     found = plan([replace(cell, seeds=2, attackers=("co",), copies=1) for cell in asked], place)

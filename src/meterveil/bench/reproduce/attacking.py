@@ -11,7 +11,6 @@ from meterveil.attackers.store import CARD
 from meterveil.attackers.threat import Defence, adaptive, fixed
 from meterveil.bench.reproduce.entrant import Entrant
 from meterveil.bench.reproduce.place import Place, digest, versions
-from meterveil.bench.reproduce.specs import Training
 from meterveil.bench.strength import Trial
 from meterveil.data import outputs
 from meterveil.data.household import Household
@@ -76,7 +75,7 @@ class Adapt:
     def key(self, place: Place, bare: str) -> str:
         """Hash all that can change the fit: that on bare days, the policy, and what the battery can do."""
         one, signatures = self.entrant, self.entrant.setup(place).library.digest()
-        policy = one.runs[self.policy] if isinstance(one.defence, Training) else (one.defence, one.runs)
+        policy = one.origin(self.policy)
         code = code_hash("meterveil.attackers.threat", "meterveil.defenders")
         return digest("adapt", bare, repr(policy), one.battery, signatures, self.copies, code, versions())
 

@@ -16,6 +16,7 @@ from meterveil.bench.reproduce.specs import (
     Cell,
     Defence,
     EqualTo,
+    RationOf,
     Row,
     Table,
     Training,
@@ -44,6 +45,8 @@ class Effort:
     def _shortened(self, defence: Defence) -> Defence:
         if isinstance(defence, EqualTo):
             return EqualTo(self._cut(defence.training))
+        if isinstance(defence, RationOf):
+            return RationOf(self._cut(defence.training))
         return self._cut(defence) if isinstance(defence, Training) else defence
 
     def _cut(self, training: Training) -> Training:

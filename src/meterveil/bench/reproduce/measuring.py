@@ -54,7 +54,7 @@ class Measure:
     def key(self, place: Place, fits: tuple[str, ...]) -> str:
         """Hash all that can change a figure: what is asked, code, libraries, trainings, fits and data."""
         data = fingerprint(place, *self.trial.test.key, self.trial.targets)
-        defences = [(one.runs, one.setup(place).library.digest()) for one in self.entrants]
+        defences = [(one.runs, one.setup(place).library.digest(), *one.code) for one in self.entrants]
         asked = [repr(self.cell), defences, fits]
         days = [self.trial.training, self.trial.test, self.trial.targets, self.trial.learned, self.trial.seed]
         return digest("cell", asked, days, data, code_hash(*COMPUTES), versions("scipy"))

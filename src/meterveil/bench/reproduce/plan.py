@@ -11,7 +11,7 @@ from meterveil.bench.reproduce.entrant import Entrant
 from meterveil.bench.reproduce.kept import check_effort
 from meterveil.bench.reproduce.measuring import Excuse, Measure
 from meterveil.bench.reproduce.place import Place
-from meterveil.bench.reproduce.specs import MANAGER, Cell, DaysOf, Defence, EqualTo, Training
+from meterveil.bench.reproduce.specs import MANAGER, Cell, DaysOf, Defence, EqualTo, RationOf, Training
 from meterveil.bench.reproduce.task import Step, Task
 from meterveil.bench.reproduce.training import Probe, Train
 from meterveil.bench.strength import Trial
@@ -73,7 +73,7 @@ class Plan:
         return not known or house in known
 
     def _trainings(self, cell: Cell, defence: Defence) -> tuple[str, ...]:
-        training = defence.training if isinstance(defence, EqualTo) else defence
+        training = defence.training if isinstance(defence, EqualTo | RationOf) else defence
         if not isinstance(training, Training):
             return ()
         return tuple(self._training(cell, training, seed) for seed in range(cell.seeds))
@@ -101,9 +101,7 @@ class Plan:
             return []
         found = []
         for policy in range(entrant.policies):
-            needs = (
-                entrant.runs if isinstance(entrant.defence, EqualTo) else entrant.runs[policy : policy + 1]
-            )
+            needs = entrant.runs[policy : policy + 1] if entrant.training else entrant.runs
             for name in cell.attackers:
                 step = Adapt(trial, entrant, policy, name, cell.copies)
                 title = f"{name} against {entrant.label} on {cell.dataset}"

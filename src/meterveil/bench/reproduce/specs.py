@@ -46,8 +46,15 @@ class EqualTo:
     training: Training
 
 
-Defence = str | Training | EqualTo
-"""A defence by name, or one that is learned."""
+@dataclass(frozen=True)
+class RationOf:
+    """A training whose manager gets the day's budget bit by bit, as the day passes."""
+
+    training: Training
+
+
+Defence = str | Training | EqualTo | RationOf
+"""A defence by name, or one that is learned, or that follows from one."""
 
 DaysOf = Literal["paper", "many"] | EvaluationDay
 """The paper's test day, all held-out days (D16), or one of the days of the paper's further tables."""
@@ -107,6 +114,7 @@ class Cell:
 
 
 OURS = Training()
+PATIENT = Training(preset="patient")
 BOTH = ("ukdale", "redd")
 DATASETS = (*BOTH, SYNTHETIC)
 
@@ -127,6 +135,8 @@ _DEFENCES = (
 def _name(defence: Defence) -> str:
     if isinstance(defence, EqualTo):
         return "random_equal"
+    if isinstance(defence, RationOf):
+        return "rationed"
     if isinstance(defence, Training):
         return "ours" if defence.method == MANAGER else defence.method
     return defence
@@ -187,6 +197,16 @@ TABLES: dict[str, Table] = {
         ),
         BOTH,
         THREATS,
+    ),
+    "remedies": Table(
+        "what was tried against a budget that is spent by noon",
+        (
+            Row("patient, one day", PATIENT),
+            Row("rationed, one day", RationOf(OURS)),
+            Row("patient, many days", PATIENT, days="many"),
+            Row("rationed, many days", RationOf(OURS), days="many"),
+        ),
+        BOTH,
     ),
     "many_days": Table(
         "all held-out days of the same house, SoC carried over midnight",
