@@ -177,6 +177,10 @@ TABLES: dict[str, Table] = {
             *(Row(f"capacity {kwh} kWh", OURS, (("capacity_kwh", float(kwh)),)) for kwh in (2, 4, 12)),
             *(Row(f"power {kw} kW", OURS, _power(kw)) for kw in (1, 2, 6)),
             *(Row(f"throughput {kwh} kWh", OURS, (("budget_kwh", float(kwh)),)) for kwh in (2, 4, 6)),
+            *(
+                Row(f"rationed, capacity {kwh} kWh", RationOf(OURS), (("capacity_kwh", float(kwh)),))
+                for kwh in (2, 4, 12)
+            ),
         ),
     ),
     "lambda_sweep": Table(
