@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from html import escape
 
-from meterveil.plots.page import Section, page
+from meterveil.plots.page import LONG_ROWS, Section, page
 
 _HEADING = re.compile(r"<section><h2>(.*?)</h2>")
 
@@ -81,7 +81,11 @@ def _colours(verdicts: Mapping[str, str]) -> str:
     )
 
 
-_STYLE = """
+_STYLE = f"""
+.wide:has(tr:nth-child({LONG_ROWS + 1})) {{ max-height: 85vh; }}
+"""
+_STYLE += """
+body { --page: #fff; --shade: #9aa0a6; }
 ul.lead { max-width: 46rem; margin: 4px 0 12px; padding-left: 1.2rem; }
 ul.lead li { margin: 4px 0; }
 nav ul { display: flex; flex-wrap: wrap; gap: 4px 14px; list-style: none; margin: 8px 0 0; padding: 8px 0;
@@ -92,8 +96,11 @@ section { scroll-margin-top: 8px; }
 figure { margin: 0; }
 figure img { display: block; width: 100%; max-width: 1000px; height: auto; }
 section > div { max-width: 100%; overflow-x: auto; }
-.wide { overflow: auto; margin: 8px 0 12px; }
-.wide:has(tr:nth-child(31)) { max-height: 85vh; }
+.wide { overflow: auto; margin: 8px 0 12px; background:
+  linear-gradient(to left, var(--page) 40%, transparent) right / 40px 100% no-repeat local,
+  linear-gradient(to top, var(--page) 40%, transparent) bottom / 100% 40px no-repeat local,
+  linear-gradient(to left, var(--shade), transparent) right / 14px 100% no-repeat scroll,
+  linear-gradient(to top, var(--shade), transparent) bottom / 100% 14px no-repeat scroll; }
 thead th { position: sticky; top: 0; z-index: 1; background: #fff; white-space: normal;
   vertical-align: bottom; }
 th:first-child, td:first-child { position: sticky; left: 0; background: #fff; white-space: normal;
@@ -101,16 +108,30 @@ th:first-child, td:first-child { position: sticky; left: 0; background: #fff; wh
 thead th:first-child { z-index: 2; }
 td.words { white-space: normal; }
 td.words:last-child { white-space: normal; min-width: 17rem; }
+.stacked td:first-child { min-width: 19rem; max-width: 26rem; }
+.stacked td small { font-family: ui-monospace, monospace; font-size: 0.75rem; }
 @media (max-width: 600px) {
   table { font-size: 0.82rem; }
   th, td { padding: 4px 5px; }
   td { white-space: normal; }
   th:first-child, td:first-child { max-width: 8rem; }
   td.words:first-child { min-width: 8rem; }
+  .stacked table, .stacked tbody, .stacked thead { display: block; }
+  .stacked tr { display: grid; grid-template-columns: 6.5rem 5rem 1fr; padding: 6px 0;
+    border-bottom: 1px solid var(--shade); }
+  .stacked th, .stacked td { border: 0; }
+  .stacked th:nth-child(2), .stacked td:nth-child(2) { text-align: left; }
+  .stacked th:first-child, .stacked th:last-child { display: none; }
+  .stacked td:first-child, .stacked td:last-child { grid-column: 1 / -1; max-width: none; min-width: 0; }
+  .stacked td:first-child { position: static; font-weight: 600; }
+  .stacked td:first-child small { font-weight: 400; }
+  .stacked td:empty { display: none; }
   nav ul { flex-wrap: nowrap; overflow-x: auto; white-space: nowrap; }
 }
 @media (prefers-color-scheme: dark) {
-  body, thead th, th:first-child, td:first-child { background: #1f1f1f; color: #e3e3e3; }
+  body { --page: #1f1f1f; --shade: #80868b; }
+  body, thead th, th:first-child, td:first-child { background: var(--page); color: #e3e3e3; }
+  td small, .count { color: #9aa0a6; }
   nav ul, th, td { border-color: #3c4043; }
   a { color: #8ab4f8; }
   .plotly-graph-div, figure img { filter: invert(0.88) hue-rotate(180deg); }

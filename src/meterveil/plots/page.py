@@ -13,6 +13,9 @@ from plotly.offline import get_plotlyjs
 from meterveil import __version__
 from meterveil.data.outputs import GENERATOR
 
+LONG_ROWS = 30
+"""A table of more rows may scroll in its own box, and says how many it has."""
+
 
 @dataclass(frozen=True)
 class Section:
@@ -23,6 +26,8 @@ class Section:
     table: Sequence[Sequence[str]] = ()
     """Rows of cells, the head first; the first column is words, the others figures or words."""
     figure: go.Figure | None = None
+    is_stacked: bool = False
+    """Whether the first and the last cell of each row have a line of their own on a phone."""
 
 
 def page(title: str, sections: Sequence[Section], intro: str = "") -> str:
@@ -52,7 +57,7 @@ def _section(section: Section) -> str:
     parts = [
         f"<h2>{escape(section.heading)}</h2>" if section.heading else "",
         f"<p>{escape(section.text)}</p>" if section.text else "",
-        _table(section.table) if section.table else "",
+        _table(section.table, section.is_stacked) if section.table else "",
         _figure(section.figure) if section.figure is not None else "",
     ]
     return "<section>" + "\n".join(part for part in parts if part) + "</section>"
@@ -66,19 +71,28 @@ def _figure(figure: go.Figure) -> str:
     return str(to_html(bare, config=config, include_plotlyjs=False, full_html=False, default_height=height))
 
 
-def _table(rows: Sequence[Sequence[str]]) -> str:
-    """Set figures right and words left; a cell with a space in it is words."""
+def _table(rows: Sequence[Sequence[str]], is_stacked: bool) -> str:
+    """Set figures right and words left; a cell with a space in it is words. Say how long a long one is."""
     words = [any(" " in cell for cell in column[1:]) for column in zip(*rows, strict=True)]
     head, *body = (_row(row, words, tag) for row, tag in zip(rows, ["th"] + ["td"] * len(rows), strict=False))
-    return f'<div class="wide"><table><thead>{head}</thead><tbody>{"".join(body)}</tbody></table></div>'
+    box = f'<div class="wide{" stacked" * is_stacked}">'
+    count = f'<p class="count">{len(body)} rows in all</p>' if len(body) > LONG_ROWS else ""
+    return f"{box}<table><thead>{head}</thead><tbody>{''.join(body)}</tbody></table></div>{count}"
 
 
 def _row(row: Sequence[str], words: Sequence[bool], tag: str) -> str:
     cells = (
-        f'<{tag} class="words">{escape(cell)}</{tag}>' if is_words else f"<{tag}>{escape(cell)}</{tag}>"
+        f'<{tag} class="words">{_cell(cell)}</{tag}>' if is_words else f"<{tag}>{_cell(cell)}</{tag}>"
         for cell, is_words in zip(row, words, strict=True)
     )
     return f"<tr>{''.join(cells)}</tr>"
+
+
+def _cell(text: str) -> str:
+    """Write a cell; what follows its first line is small print, whose options stay whole at their hyphens."""
+    first, newline, rest = text.partition("\n")
+    words = " ".join(f"<span>{escape(word)}</span>" for word in rest.split())
+    return escape(first) + (f"<small>{words}</small>" if newline else "")
 
 
 _STYLE = """
@@ -92,4 +106,7 @@ p { max-width: 46rem; margin: 4px 0 12px; }
 table { border-collapse: collapse; font-size: 0.9rem; font-variant-numeric: tabular-nums; }
 th, td { padding: 4px 10px; border-bottom: 1px solid #e8eaed; text-align: right; white-space: nowrap; }
 th:first-child, td:first-child, .words { text-align: left; }
+td small { display: block; color: #5f6368; }
+small span { white-space: nowrap; }
+.count { font-size: 0.85rem; color: #5f6368; }
 """
