@@ -80,9 +80,10 @@ def test_what_was_not_run_is_named_with_its_command(report, tmp_path):
     cards.write(tmp_path / "results", [Card("strength_1", "co fridge", "f1", "redd", measured=0.5)])
     result = report()
     assert result.exit_code == 0, result.output
-    assert "not run yet: meterveil reproduce --table probe_ablation" in result.output
+    assert "not run yet: meterveil reproduce --table probe_ablation (all)" in result.output
     page = (tmp_path / "out/report/report.html").read_text()
-    assert '<td class="words">meterveil reproduce --table lambda_sweep</td>' in page
+    left = page.split("<h2>Not run yet</h2>")[1]
+    assert "<span>--table</span> <span>lambda_sweep</span></small>" in left
 
 
 def test_claims_go_between_the_marks_of_a_readme(report, few, tmp_path):
@@ -91,10 +92,14 @@ def test_claims_go_between_the_marks_of_a_readme(report, few, tmp_path):
     for _ in range(2):
         assert report("--results", few, "--markdown", readme).exit_code == 0
     text = readme.read_text()
-    assert text.startswith("before\n<!-- claims: meterveil report -->\n| claim | paper | ours | verdict |\n")
+    assert text.startswith(
+        "before\n<!-- claims: meterveil report -->\n| claim | paper | ours | verdict | why |"
+    )
     assert text.endswith("<!-- end of claims -->\nafter\n")
     assert "\nold\n" not in text
-    assert text.count("| UK-DALE: attackers' RMSE rises, % | 107.1 | 101.8 | reproduced |") == 1
+    command = "`meterveil reproduce --table overall_transfer --dataset ukdale`"
+    row = f"| UK-DALE: attackers' RMSE rises, % | 107.1 | 101.8 | reproduced |  | {command} |"
+    assert text.count(row) == 1
 
 
 def test_a_readme_without_marks_is_left_alone(report, few, tmp_path):

@@ -97,3 +97,26 @@ def test_a_verdict_has_a_colour_that_words_around_it_do_not_have(opened):
         for word in ("reproduced", "worse")
     }
     assert len({*colours.values(), page.evaluate("getComputedStyle(document.body).color")}) == 3
+
+
+def test_a_long_table_shows_that_it_goes_on(opened):
+    page, _, _ = opened
+    boxes = page.locator(".wide:has(tr:nth-child(31))")
+    assert boxes.count() > 0
+    for number in range(boxes.count()):
+        box = boxes.nth(number)
+        rows = box.locator("tbody tr").count()
+        assert box.evaluate("box => box.nextElementSibling.textContent") == f"{rows} rows in all"
+        assert (
+            box.evaluate("box => getComputedStyle(box).backgroundAttachment")
+            == "local, local, scroll, scroll"
+        )
+
+
+def test_every_claim_is_read_without_scrolling_sideways(opened):
+    page, _, _ = opened
+    box = page.locator("section#claims .wide")
+    assert box.evaluate("box => box.scrollWidth <= box.clientWidth")
+    commands = page.locator("section#claims td small").all_text_contents()
+    assert len(commands) == page.locator("section#claims tbody tr").count()
+    assert all(command.startswith("meterveil reproduce --table ") for command in commands)

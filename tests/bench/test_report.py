@@ -15,9 +15,9 @@ from meterveil.bench.report.files import comparisons_csv
 from meterveil.bench.report.latex import escape_latex, latex
 from meterveil.bench.report.leaderboard import boards
 from meterveil.bench.report.lookup import Found, Recorded
-from meterveil.bench.report.page import all_comparisons, missing_tables, report_page
+from meterveil.bench.report.page import all_comparisons, report_page
 from meterveil.bench.report.reading import Results, read_results
-from meterveil.bench.report.rows import board_words
+from meterveil.bench.report.rows import board_rows, board_words
 from meterveil.bench.report.specs import SPECS
 from meterveil.bench.report.text import measured_words, pivot_rows, reason_words
 from meterveil.bench.reported.claimed import claimed, labels
@@ -193,7 +193,30 @@ def test_a_board_says_who_read():
     words = "Adaptive attackers: FHMM. Fixed attackers: CO, FHMM, BERT4NILM."
     assert board_words(board) == words
     assert words in report_page(results_of(made))
-    assert board_words(board_of(fixed=())[1]) == ""
+    assert board_words(board_of(adaptive=())[1]) == ""
+
+
+@pytest.mark.parametrize(
+    ("threats", "said"),
+    [
+        ({"none": ("adaptive", "fixed"), "flat": ("adaptive", "fixed")}, ""),
+        (
+            {"none": ("fixed",), "flat": ("adaptive", "fixed")},
+            "Those without a rank met fixed attackers alone",
+        ),
+        ({"none": ("fixed",), "flat": ("fixed",)}, "so there is no rank"),
+    ],
+)
+def test_a_board_says_where_a_rank_is_missing(threats, said):
+    made = []
+    for label, kinds in threats.items():
+        for threat in kinds:
+            made += headline("baseline_comparison", "ukdale", label, {"strongest_f1": 0.5}, threat)
+    (board,) = boards(results_of(made))
+    words = board_words(board)
+    assert said in words
+    assert bool(words) == bool(said)
+    assert ("rank" in board_rows(board)[0]) == any("adaptive" in kinds for kinds in threats.values())
 
 
 def test_events_are_those_that_the_best_attacker_finds_and_information_is_a_mean():
@@ -277,10 +300,9 @@ def test_the_page_says_which_tables_are_missing_and_shows_the_others(tmp_path):
     page = report_page(read_results(tmp_path))
     assert "<h2>Which probe, UK-DALE</h2>" in page
     assert "<h2>Which battery, UK-DALE</h2>" not in page
-    assert "meterveil reproduce --table battery_sensitivity" in page
-    assert "meterveil reproduce --table probe_ablation" not in page
-    assert page.count("meterveil reproduce --table gap_to_chance") == 2
-    assert "gap_to_chance" in missing_tables(read_results(tmp_path))
+    left = page.split("<h2>Not run yet</h2>")[1].split("</section>")[0]
+    assert "<span>battery_sensitivity</span>" in left
+    assert left.count("<span>gap_to_chance</span>") == 4
     assert "±0.1 of the share or 10 %" in page
 
 

@@ -5,12 +5,13 @@ import pytest
 from meterveil.bench import cards
 from meterveil.bench.cards import Card
 from meterveil.bench.report.adaptive import adaptive_case_rows, adaptive_comparisons, adaptive_sections
+from meterveil.bench.report.chance import gap_sections
 from meterveil.bench.report.claims import claims
 from meterveil.bench.report.files import markdown, write_report
 from meterveil.bench.report.leaderboard import boards, standing_name
 from meterveil.bench.report.lookup import Recorded
 from meterveil.bench.report.names import row_name
-from meterveil.bench.report.others import other_rows
+from meterveil.bench.report.others import other_rows, other_sections
 from meterveil.bench.report.page import report_page
 from meterveil.bench.report.reading import Results, read_results
 from meterveil.bench.report.specs import SPECS
@@ -94,7 +95,9 @@ def test_a_tested_gap_to_chance_is_a_claim_with_interval_and_p():
     made += gap(9, "adaptive", "strongest_f1", -0.01)
     text = markdown(results_of(made))
     beyond = "| REDD: ours beyond chance at equal kWh, points of RMSE, fixed attackers, 9 days | - |"
-    assert f"{beyond} 24.0\u2009(6.0..42.0),\u2009p\u00a00.012 | beyond the paper |" in text
+    figure = "24.0\u2009(6.0..42.0),\u2009p\u00a00.012"
+    command = "`meterveil reproduce --table gap_to_chance --dataset redd --threat fixed`"
+    assert f"{beyond} {figure} | beyond the paper |  | {command} |" in text
     assert text.count("points of RMSE, fixed attackers") == 1
     strongest = (
         "| REDD: F1 of the strongest attacker, ours minus chance at equal kWh, adaptive attackers, 9 days"
@@ -102,6 +105,17 @@ def test_a_tested_gap_to_chance_is_a_claim_with_interval_and_p():
     assert f"{strongest} | - | -0.12\u2009(" in text
     assert "lead over chance" not in text
     assert "<h2>Ours against chance at equal kWh, REDD</h2>" in report_page(results_of(made))
+
+
+def test_the_table_of_gaps_has_heads_with_units_and_no_column_of_p():
+    made = gap(9, "fixed", "rmse_increase_percent") + gap(1, "adaptive", "f1_leak", -0.01)
+    (section,) = gap_sections(results_of(made))
+    head, few, many = section.table
+    assert head[1:3] == ["RMSE Inc., percentage points", "F1 Red., percentage points"]
+    assert few == ["one day, adaptive attackers", "", "", "", few[4]]
+    assert few[4].startswith("-0.120\u2009(")
+    assert many[:2] == ["9 days, fixed attackers", "12.0\u2009(3.0..21.0),\u2009p\u00a00.012"]
+    assert list(other_sections(results_of(made))) == []
 
 
 def test_a_gap_that_could_not_be_measured_is_no_claim():

@@ -27,7 +27,7 @@ def report(
     """Put every measured figure beside the paper's: a page, and tables in CSV and LaTeX. Measures nothing."""
     from meterveil.bench.report.claims import claims
     from meterveil.bench.report.files import write_markdown, write_report
-    from meterveil.bench.report.page import missing_tables
+    from meterveil.bench.report.missing import missing_lines
     from meterveil.bench.report.reading import read_results
     from meterveil.bench.report.text import claim_rows
     from meterveil.cli.tables import show_file, show_notes, show_table
@@ -38,6 +38,5 @@ def report(
         write_markdown(found, markdown)
     rows = [row[:4] for row in claim_rows(claims(found))]
     show_table(rows, "the paper beside the measurement", ("verdict",))
-    missing = missing_tables(found)
-    show_notes([f"not run yet: meterveil reproduce --table {name}" for name in missing])
+    show_notes([f"not run yet: {line}" for line in missing_lines(found)])
     show_file("page", page)

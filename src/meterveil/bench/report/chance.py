@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from meterveil.bench.cards import ThreatModel
 from meterveil.bench.report.compare import Comparison
@@ -10,6 +11,8 @@ from meterveil.bench.report.lookup import Found, Recorded
 from meterveil.bench.report.names import CHANCE, dataset_name
 from meterveil.bench.report.reading import Results
 from meterveil.bench.report.specs import GAP
+from meterveil.bench.report.text import found_text
+from meterveil.plots.page import Section
 
 TABLE = GAP.name
 _ENDING = "_difference"
@@ -25,6 +28,14 @@ _GAPS: tuple[tuple[ThreatModel, str, str, str], ...] = (
 )
 """Threat model, column that is compared, how its difference is written, and in words."""
 
+_HEADS: dict[str, tuple[str, int]] = {
+    "rmse_increase_percent": ("RMSE Inc., percentage points", 1),
+    "f1_reduction_percent": ("F1 Red., percentage points", 1),
+    "strongest_f1": ("F1 of the strongest, 0 to 1", 3),
+    "f1_leak": ("leak, share of 1", 3),
+}
+"""Column that is compared -> its head with the unit of a difference, and digits."""
+
 _WHOLES = {
     "strongest_f1": "F1 of the strongest adaptive attacker",
     "f1_leak": "share of what the meter told that it still reads",
@@ -39,7 +50,29 @@ def gap_claims(results: Results) -> Iterator[Comparison]:
             found = recorded.gap(f"{column}{_ENDING}", threat)
             if found:
                 row = f"{dataset_name(dataset)}: {words}, {threat} attackers{_days(found)}"
-                yield Comparison(TABLE, dataset, row, kind, "beyond the paper", ours=found)
+                yield Comparison(TABLE, dataset, row, kind, "beyond the paper", ours=found, threat=threat)
+
+
+def gap_sections(results: Results) -> Iterator[Section]:
+    """Show every tested gap to chance, for each data set that has one."""
+    words = GAP.words
+    for dataset in [dataset for table, dataset in results.tables if table == TABLE]:
+        rows = gap_rows(Recorded(results.of(TABLE, dataset)))
+        if len(rows) > 1:
+            yield Section(f"{GAP.title}, {dataset_name(dataset)}", words, rows)
+            words = ""
+
+
+def gap_rows(recorded: Recorded) -> list[list[str]]:
+    """Write a row for each number of days and threat model, few days first."""
+    gaps = {column: recorded.gaps(f"{column}{_ENDING}") for column in _HEADS}
+    days = {place: found.n_days for found_at in gaps.values() for place, found in found_at.items()}
+    rows = [["ours minus chance", *(head for head, _ in _HEADS.values())]]
+    for place in sorted(days, key=lambda place: (days[place], place.threat != "fixed")):
+        when = f"{days[place]} days" if days[place] > 1 else "one day"
+        cells = [found_text(gaps[column].get(place), digits) for column, (_, digits) in _HEADS.items()]
+        rows.append([f"{when}, {place.threat} attackers", *cells])
+    return rows
 
 
 def adaptive_claims(results: Results) -> Iterator[Comparison]:
@@ -50,15 +83,12 @@ def adaptive_claims(results: Results) -> Iterator[Comparison]:
         for column, words in _WHOLES.items():
             ours = recorded.find("ours", column, "adaptive")
             row = f"{dataset_name(dataset)}: {words}{_days(ours)}"
-            if ours is None:
-                yield Comparison(table, dataset, row, column, "not run yet")
-            else:
-                why = (
-                    _beside(recorded, column)
-                    if table == "baseline_comparison"
-                    else _elsewhere(recorded, column)
-                )
-                yield Comparison(table, dataset, row, column, "beyond the paper", ours=ours, why=why)
+            beyond = Comparison(table, dataset, row, column, "not run yet", threat="adaptive")
+            if ours is not None:
+                is_papers_day = table == "baseline_comparison"
+                why = _beside(recorded, column) if is_papers_day else _elsewhere(recorded, column)
+                beyond = replace(beyond, verdict="beyond the paper", ours=ours, why=why)
+            yield beyond
 
 
 def adaptive_table(results: Results, dataset: str) -> str:

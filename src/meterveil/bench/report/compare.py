@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from meterveil.bench.cards import ThreatModel
 from meterveil.bench.report.columns import COLUMNS, Verdict, is_count, judge, tolerance
 from meterveil.bench.report.lookup import CaseKey, Found, Recorded
 from meterveil.bench.report.names import row_order
@@ -33,6 +34,7 @@ class Comparison:
     """Why it cannot be measured, or may differ."""
     gap: str = ""
     """How far apart the figures are, where that is more than allowed."""
+    threat: ThreatModel = "fixed"
 
 
 @dataclass(frozen=True)
@@ -44,11 +46,6 @@ class TableSpec:
     words: str
     columns: tuple[str, ...]
     datasets: tuple[str, ...] = ("ukdale", "redd")
-
-    @property
-    def command(self) -> str:
-        """Return what measures it."""
-        return f"meterveil reproduce --table {self.name}"
 
 
 def datasets_of(spec: TableSpec, results: Results) -> list[str]:

@@ -15,7 +15,14 @@ from meterveil.bench.report.leaderboard import boards
 from meterveil.bench.report.page import all_comparisons, report_page
 from meterveil.bench.report.reading import Results
 from meterveil.bench.report.rows import board_rows, board_words, case_rows
-from meterveil.bench.report.text import claim_rows, ours_text, paper_text, pivot_rows, reason_words
+from meterveil.bench.report.text import (
+    claim_rows,
+    command_of,
+    ours_text,
+    paper_text,
+    pivot_rows,
+    reason_words,
+)
 from meterveil.data import outputs
 from meterveil.errors import InputError
 
@@ -53,10 +60,17 @@ def write_markdown(results: Results, path: Path) -> Path:
 
 
 def markdown(results: Results) -> str:
-    """Write the claims as a table for a README."""
-    rows = [["claim", "paper", "ours", "verdict"], ["---", "---:", "---:", "---"]]
-    rows += [[one.row, paper_text(one), ours_text(one), one.verdict] for one in claims(results)]
+    """Write the claims as a table for a README; the pages that explain them are links."""
+    rows = [["claim", "paper", "ours", "verdict", "why", "command"], ["---", "---:", "---:", *["---"] * 3]]
+    rows += [
+        [one.row, paper_text(one), ours_text(one), one.verdict, _linked(one.why), f"`{command_of(one)}`"]
+        for one in claims(results)
+    ]
     return "".join(f"| {' | '.join(cell.replace('|', '/') for cell in row)} |\n" for row in rows)
+
+
+def _linked(words: str) -> str:
+    return re.sub(r"docs/[\w-]+\.md", r"[\g<0>](\g<0>)", words)
 
 
 def comparisons_csv(comparisons: Iterable[Comparison]) -> str:

@@ -109,12 +109,16 @@ class Recorded:
 
     def gap(self, column: str, threat: ThreatModel) -> Found | None:
         """Return a tested difference between two defences with its p, over the most days that it has."""
-        places = [place for place, name in self._by_place if name == column and place.threat == threat]
-        tested = []
-        for place in places:
-            found, p = self._card(place, column), self._by_place.get((place, f"{column}_p"))
-            tested += [found._replace(p=p.measured if p else None)] if found else []
+        tested = [found for place, found in self.gaps(column).items() if place.threat == threat]
         return max(tested, key=lambda one: one.n_days, default=None)
+
+    def gaps(self, column: str) -> dict[Place, Found]:
+        """Return every tested difference of a column with its p."""
+        tested: dict[Place, Found] = {}
+        for place in [place for place, name in self._by_place if name == column]:
+            found, p = self._card(place, column), self._by_place.get((place, f"{column}_p"))
+            tested |= {place: found._replace(p=p.measured if p else None)} if found else {}
+        return tested
 
     def attackers(self, threat: ThreatModel) -> tuple[str, ...]:
         """Name those whose figures the headlines of a threat model are, each once."""

@@ -17,7 +17,6 @@ _SHOWN_ELSEWHERE = ("strength_", "crossing_", "adaptive_", "evaluation_")
 _MANY = 1000.0
 _NO_BOUND = "?"
 _WORDS = {
-    GAP.name: (GAP.title, GAP.words),
     "alignment_": (
         "Does the probe point where attackers hurt?",
         "Inner product, cosine and gamma of the policy gradients of the probe's risk and of the attackers' "
@@ -44,7 +43,7 @@ _WORDS = {
 
 def other_sections(results: Results) -> Iterator[Section]:
     """Show whatever no other section shows."""
-    known = {spec.name for spec in SPECS}
+    known = {spec.name for spec in (*SPECS, GAP)}
     for (table, dataset), cards in results.tables.items():
         if table not in known and not table.startswith(_SHOWN_ELSEWHERE):
             heading, words = _words(table)

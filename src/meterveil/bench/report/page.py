@@ -6,17 +6,19 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from meterveil.bench.report.adaptive import adaptive_case_sections, adaptive_comparisons, adaptive_sections
+from meterveil.bench.report.chance import gap_sections
 from meterveil.bench.report.charts import CHARTS, board_chart, cases_chart
 from meterveil.bench.report.claims import claims
 from meterveil.bench.report.columns import MARKS, RELATIVE, Verdict, tolerance_rows
 from meterveil.bench.report.compare import Comparison, TableSpec, compare, compare_cases, datasets_of, tally
 from meterveil.bench.report.leaderboard import Board, boards
+from meterveil.bench.report.missing import missing_sections
 from meterveil.bench.report.names import dataset_name
 from meterveil.bench.report.others import other_sections
 from meterveil.bench.report.pictures import pictures
 from meterveil.bench.report.reading import Results
 from meterveil.bench.report.rows import board_rows, board_words, case_rows
-from meterveil.bench.report.specs import GAP, SPECS
+from meterveil.bench.report.specs import SPECS
 from meterveil.bench.report.strength import strength_sections
 from meterveil.bench.report.text import (
     LEGEND,
@@ -70,9 +72,10 @@ def report_page(results: Results, folder: Path | None = None) -> str:
         *_case_sections(results),
         *adaptive_case_sections(results),
         *strength_sections(results),
+        *gap_sections(results),
         *other_sections(results),
     ]
-    sections += [*_missing(results), *_rules()]
+    sections += [*missing_sections(results), *_rules()]
     signs = {MARKS[verdict]: colour for verdict, colour in _COLOURS.items()}
     colours: dict[str, str] = {**{str(verdict): colour for verdict, colour in _COLOURS.items()}, **signs}
     title, intro = "meterveil: the paper beside the measurement", verdict_words(results) or _CLAIMS
@@ -96,7 +99,13 @@ def _summary(results: Results) -> Iterator[Section]:
     shown = [verdict for verdict in MARKS if verdict != "beyond the paper"]
     said = ", ".join(f"{counts.get(verdict, 0)} {verdict}" for verdict in shown)
     words = f"{_CLAIMS} Of all the paper's figures: {said}. {_READING} Signs: {LEGEND}."
-    yield Section("Claims", words, claim_rows(claims(results)))
+    yield Section("Claims", words, _small_print(claim_rows(claims(results))), is_stacked=True)
+
+
+def _small_print(rows: Sequence[Sequence[str]]) -> list[list[str]]:
+    """Put the last cell of each row under its first one: a command is long, and read by few."""
+    head, *body = rows
+    return [list(head[:-1]), *([f"{row[0]}\n{row[-1]}", *row[1:-1]] for row in body)]
 
 
 def _rules() -> Iterator[Section]:
@@ -146,18 +155,3 @@ def _case_sections(results: Results) -> Iterator[Section]:
             heading = f"Every attacker and appliance, {dataset_name(dataset)}"
             words = " ".join([_CASES, reason_words(compare_cases(dataset, results))]).strip()
             yield Section(heading, words, case_rows(dataset, results), cases_chart(dataset, results))
-
-
-def _missing(results: Results) -> Iterator[Section]:
-    rows = [["table", "data set", "command"]]
-    for spec in (*SPECS, GAP):
-        datasets = [dataset for dataset in spec.datasets if not results.of(spec.name, dataset)]
-        rows += [[spec.title, dataset_name(dataset), spec.command] for dataset in datasets]
-    if len(rows) > 1:
-        yield Section("Not run yet", "Tables that these results do not hold, and what measures them.", rows)
-
-
-def missing_tables(results: Results) -> Sequence[str]:
-    """Name the tables of which nothing was recorded."""
-    recorded = {table for table, _ in results.tables}
-    return [spec.name for spec in (*SPECS, GAP) if spec.name not in recorded]

@@ -9,6 +9,14 @@ from meterveil.bench.report.text import NONE, found_text, marked_text
 from meterveil.plots.attack import label
 from meterveil.plots.look import readable
 
+_NO_RANK = (
+    "No adaptive attacker has read these defences yet, so there is no rank: they are in the order of what "
+    "fixed attackers read."
+)
+_SOME_UNRANKED = (
+    "Those without a rank met fixed attackers alone; they come last, in the order of what these read."
+)
+
 
 def board_rows(board: Board) -> list[list[str]]:
     """Write a row for each defence, the best first."""
@@ -57,9 +65,17 @@ def _without_empty(rows: list[list[str]]) -> list[list[str]]:
 
 
 def board_words(board: Board) -> str:
-    """Say who read: boards with other attackers do not compare."""
+    """Say who read, since boards with other attackers do not compare, and which defences have no rank."""
     known = {threat: ", ".join(map(label, names)) for threat, names in board.attackers.items()}
-    return " ".join(f"{threat.capitalize()} attackers: {names}." for threat, names in known.items())
+    said = [f"{threat.capitalize()} attackers: {names}." for threat, names in known.items()]
+    return " ".join([*said, *_unranked(board)])
+
+
+def _unranked(board: Board) -> list[str]:
+    met = [one.adaptive_f1 is not None for one in board.standings]
+    if all(met):
+        return []
+    return [_SOME_UNRANKED if any(met) else _NO_RANK]
 
 
 def case_rows(dataset: str, results: Results) -> list[list[str]]:

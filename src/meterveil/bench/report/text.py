@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from meterveil.bench.report.columns import COLUMNS, MARKS, is_count
 from meterveil.bench.report.compare import Comparison
 from meterveil.bench.report.lookup import Found
+from meterveil.bench.report.missing import command
 from meterveil.bench.report.names import row_name
 
 NONE = "-"
@@ -60,9 +61,17 @@ def marked_text(one: Comparison) -> str:
 
 
 def claim_rows(claims: Sequence[Comparison]) -> list[list[str]]:
-    """Write a row for each claim."""
-    rows = [["claim", "verdict", "paper", "ours", "why"]]
-    return rows + [[one.row, one.verdict, paper_text(one), ours_text(one), why_text(one)] for one in claims]
+    """Write a row for each claim, with the command that measures it."""
+    rows = [["claim", "verdict", "paper", "ours", "why", "command"]]
+    return rows + [
+        [one.row, one.verdict, paper_text(one), ours_text(one), why_text(one), command_of(one)]
+        for one in claims
+    ]
+
+
+def command_of(one: Comparison) -> str:
+    """Write what measures a figure of ours."""
+    return command(one.table, one.dataset, one.threat)
 
 
 def pivot_rows(comparisons: Sequence[Comparison]) -> list[list[str]]:

@@ -1,0 +1,105 @@
+"""What was not run is named by table, data set, attackers and row, and a claim by what measures it."""
+
+from pathlib import Path
+
+from meterveil.bench.report.claims import claims
+from meterveil.bench.report.columns import judge
+from meterveil.bench.report.declared import ABLATIONS
+from meterveil.bench.report.files import markdown
+from meterveil.bench.report.missing import Missing, command, missing, missing_lines, missing_sections
+from meterveil.bench.report.reading import Results, read_results
+from meterveil.bench.report.text import command_of
+from meterveil.bench.reproduce.specs import TABLES
+from report_cards import headline
+
+ROOT = Path(__file__).parents[2]
+RMSE = "rmse_increase_percent"
+
+
+def measured(table, dataset, labels, threat="fixed", value=50.0):
+    return [card for label in labels for card in headline(table, dataset, label, {RMSE: value}, threat)]
+
+
+def test_rows_without_cards_are_named_for_each_data_set_and_threat():
+    labels = [row.label for row in TABLES["many_days"].rows if row.label not in ("random", "rule_based")]
+    made = measured("many_days", "ukdale", labels)
+    found = [one for one in missing(Results(tuple(made))) if one.table == "many_days"]
+    assert found[0] == Missing("many_days", "ukdale", "fixed", ("random", "rule_based"), False)
+    assert [(one.dataset, one.threat, one.is_all) for one in found[1:]] == [
+        ("ukdale", "adaptive", True),
+        ("redd", "fixed", True),
+        ("redd", "adaptive", True),
+    ]
+    line = "meterveil reproduce --table many_days --dataset ukdale --threat fixed (random, rule_based)"
+    assert line in missing_lines(Results(tuple(made)))
+
+
+def test_rows_that_adaptive_attackers_do_not_meet_are_not_missing():
+    asked = next(one for one in missing(Results(())) if (one.table, one.threat) == ("many_days", "adaptive"))
+    assert "ours" in asked.rows
+    assert {"ddql_mi", "random", "ours (paper's settings)"}.isdisjoint(asked.rows)
+
+
+def test_a_row_that_could_not_be_measured_is_not_missing():
+    labels = [row.label for row in TABLES["heldout_day_generalization_redd"].rows]
+    made = measured("heldout_day_generalization_redd", "redd", labels, value=None)
+    assert "heldout_day_generalization_redd" not in [one.table for one in missing(Results(tuple(made)))]
+
+
+def test_where_nothing_is_missing_there_is_no_section():
+    made = [
+        card
+        for name, table in TABLES.items()
+        for dataset in table.datasets
+        for threat in table.threats
+        for card in measured(name, dataset, [row.label for row in table.rows], threat)
+    ]
+    assert list(missing_sections(Results(tuple(made)))) == []
+
+
+def test_a_command_names_only_what_is_not_the_tables_own_choice():
+    assert command("lambda_sweep", "ukdale", "fixed") == "meterveil reproduce --table lambda_sweep"
+    assert command("overall_transfer", "redd", "fixed").endswith("--table overall_transfer --dataset redd")
+    assert command("many_days", "redd", "adaptive").endswith("many_days --dataset redd --threat adaptive")
+
+
+def test_a_claim_that_came_out_worse_says_why_and_one_that_was_reproduced_does_not():
+    def capacity(small):
+        made = measured("battery_sensitivity", "ukdale", ["main"], value=100.0)
+        made += measured("battery_sensitivity", "ukdale", ["capacity 2 kWh"], value=small)
+        return Results(tuple(made))
+
+    worse, same = (
+        next(one for one in claims(capacity(small)) if "of capacity over 2" in one.row)
+        for small in (120.0, 50.0)
+    )
+    assert (worse.verdict, same.verdict) == ("worse", "reproduced")
+    assert worse.why.startswith("a small battery is full sooner")
+    assert same.why == ""
+    assert "[docs/ablations.md](docs/ablations.md) | `meterveil reproduce --table battery_sensitivity` |" in (
+        markdown(capacity(120.0))
+    )
+
+
+def test_a_reason_depends_on_the_direction():
+    probe = ABLATIONS[0]
+    assert judge("difference", 13.0, 40.0) == "better"
+    assert probe.reason("better") != probe.reason("worse") == probe.reason("differs")
+    assert probe.reason("reproduced") == probe.reason("not run yet") == ""
+
+
+def test_every_recorded_claim_that_is_worse_has_a_reason_with_a_page_that_exists():
+    results = read_results(ROOT / "results")
+    worse = [one for one in claims(results) if one.verdict in ("worse", "differs")]
+    assert worse
+    for one in worse:
+        page = one.why.rpartition("; ")[2]
+        assert (ROOT / page).is_file(), f"{one.row}: {one.why}"
+
+
+def test_an_adaptive_claim_is_measured_by_an_adaptive_command():
+    found = {command_of(one) for one in claims(Results(())) if "adaptive" in one.row}
+    assert found == {
+        f"meterveil reproduce --table baseline_comparison --dataset {dataset} --threat adaptive"
+        for dataset in ("ukdale", "redd")
+    }
