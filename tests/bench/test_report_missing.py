@@ -8,6 +8,7 @@ from meterveil.bench.report.declared import ABLATIONS
 from meterveil.bench.report.files import markdown
 from meterveil.bench.report.missing import Missing, command, missing, missing_lines, missing_sections
 from meterveil.bench.report.reading import Results, read_results
+from meterveil.bench.report.specs import GAP, SPECS
 from meterveil.bench.report.text import command_of
 from meterveil.bench.reproduce.specs import TABLES
 from report_cards import headline
@@ -30,7 +31,7 @@ def test_rows_without_cards_are_named_for_each_data_set_and_threat():
         ("redd", "fixed", True),
         ("redd", "adaptive", True),
     ]
-    line = "meterveil reproduce --table many_days --dataset ukdale --threat fixed (random, rule_based)"
+    line = "meterveil reproduce --table many_days --dataset ukdale --threat fixed (random; rule_based)"
     assert line in missing_lines(Results(tuple(made)))
 
 
@@ -44,6 +45,10 @@ def test_a_row_that_could_not_be_measured_is_not_missing():
     labels = [row.label for row in TABLES["heldout_day_generalization_redd"].rows]
     made = measured("heldout_day_generalization_redd", "redd", labels, value=None)
     assert "heldout_day_generalization_redd" not in [one.table for one in missing(Results(tuple(made)))]
+
+
+def test_the_report_has_every_table_that_can_be_reproduced():
+    assert {spec.name for spec in (*SPECS, GAP)} == set(TABLES)
 
 
 def test_where_nothing_is_missing_there_is_no_section():

@@ -42,7 +42,7 @@ def missing(results: Results) -> Iterator[Missing]:
 def missing_lines(results: Results) -> list[str]:
     """Write a line for each command that is still to run, with the rows that it is needed for."""
     return [
-        command(one.table, one.dataset, one.threat) + f" ({'all' if one.is_all else ', '.join(one.rows)})"
+        command(one.table, one.dataset, one.threat) + f" ({'all' if one.is_all else '; '.join(one.rows)})"
         for one in missing(results)
     ]
 

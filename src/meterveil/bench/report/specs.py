@@ -90,6 +90,13 @@ SPECS: tuple[TableSpec, ...] = (
         "midnight. Brackets are 95 % intervals over days.",
         (*_CHANGES[:2], *_COSTS),
     ),
+    TableSpec(
+        "remedies",
+        "Remedies for a budget that is spent by noon",
+        "A manager that looks further ahead (patient), and ours with a budget that is given out as the day "
+        "passes (rationed).",
+        (*_CHANGES[:2], *_COSTS),
+    ),
 )
 
 GAP = TableSpec(
