@@ -96,8 +96,7 @@ def test_a_tested_gap_to_chance_is_a_claim_with_interval_and_p():
     text = markdown(results_of(made))
     beyond = "| REDD: ours beyond chance at equal kWh, points of RMSE, fixed attackers, 9 days | - |"
     figure = "24.0\u2009(6.0..42.0),\u2009p\u00a00.012"
-    command = "`meterveil reproduce --table gap_to_chance --dataset redd --threat fixed`"
-    assert f"{beyond} {figure} | beyond the paper |  | {command} |" in text
+    assert f"{beyond} {figure} | beyond the paper |  | `gap_to_chance` |" in text
     assert text.count("points of RMSE, fixed attackers") == 1
     strongest = (
         "| REDD: F1 of the strongest attacker, ours minus chance at equal kWh, adaptive attackers, 9 days"

@@ -17,7 +17,6 @@ from meterveil.bench.report.reading import Results
 from meterveil.bench.report.rows import board_rows, board_words, case_rows
 from meterveil.bench.report.text import (
     claim_rows,
-    command_of,
     ours_text,
     paper_text,
     pivot_rows,
@@ -60,13 +59,17 @@ def write_markdown(results: Results, path: Path) -> Path:
 
 
 def markdown(results: Results) -> str:
-    """Write the claims as a table for a README; the pages that explain them are links."""
-    rows = [["claim", "paper", "ours", "verdict", "why", "command"], ["---", "---:", "---:", *["---"] * 3]]
+    """Write the claims as a table for a README: explaining pages as links, each table with its commits."""
+    rows = [["claim", "paper", "ours", "verdict", "why", "table, at"], ["---", "---:", "---:", *["---"] * 3]]
     rows += [
-        [one.row, paper_text(one), ours_text(one), one.verdict, _linked(one.why), f"`{command_of(one)}`"]
+        [one.row, paper_text(one), ours_text(one), one.verdict, _linked(one.why), _source(one, results)]
         for one in claims(results)
     ]
     return "".join(f"| {' | '.join(cell.replace('|', '/') for cell in row)} |\n" for row in rows)
+
+
+def _source(one: Comparison, results: Results) -> str:
+    return " ".join([f"`{one.table}`", *results.commits.get((one.table, one.dataset), ())])
 
 
 def _linked(words: str) -> str:

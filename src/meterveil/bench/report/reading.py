@@ -22,8 +22,8 @@ class Results:
     """Hold every card of a folder."""
 
     cards: tuple[Card, ...]
-    commits: tuple[str, ...] = ()
-    """Of the package that measured them, each once."""
+    commits: Mapping[tuple[str, str], tuple[str, ...]] = field(default_factory=dict)
+    """Table and data set -> commits of the package that measured them, each once."""
     submitted: Mapping[str, Tables] = field(default_factory=dict)
     """Name -> what was measured elsewhere and kept under it by `meterveil submit`."""
 
@@ -48,8 +48,7 @@ def read_results(folder: Path) -> Results:
     }
     if not documents and not submitted:
         raise InputError(f"{folder} holds no result cards; run meterveil reproduce first")
-    commits = sorted({document.commit for document in documents})
-    return Results(tuple(document.card() for document in documents), tuple(commits), submitted)
+    return Results(tuple(document.card() for document in documents), _commits(documents), submitted)
 
 
 def _tables(cards: Iterable[Card]) -> Tables:
@@ -57,6 +56,13 @@ def _tables(cards: Iterable[Card]) -> Tables:
     for card in cards:
         found.setdefault((card.table, card.dataset), []).append(card)
     return {key: tuple(several) for key, several in found.items()}
+
+
+def _commits(documents: Iterable[Document]) -> dict[tuple[str, str], tuple[str, ...]]:
+    found: dict[tuple[str, str], set[str]] = {}
+    for document in documents:
+        found.setdefault((document.table, document.dataset), set()).add(document.commit)
+    return {key: tuple(sorted(several)) for key, several in found.items()}
 
 
 def _read(path: Path) -> list[Document]:
