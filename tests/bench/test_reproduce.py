@@ -13,7 +13,7 @@ from meterveil.bench.evaluation.defences import trained
 from meterveil.bench.evaluation.reported import claims, papers_case
 from meterveil.bench.reported import TABLES as PRINTED
 from meterveil.bench.reported.claimed import claimed
-from meterveil.bench.reproduce import measuring, specs
+from meterveil.bench.reproduce import entrant, measuring, specs
 from meterveil.bench.reproduce.choosing import FULL, QUICK, cells
 from meterveil.bench.reproduce.days import training_days, trial_for
 from meterveil.bench.reproduce.engines import Local
@@ -22,13 +22,15 @@ from meterveil.bench.reproduce.measuring import Excuse, absent_cards
 from meterveil.bench.reproduce.place import Place, built_library
 from meterveil.bench.reproduce.plan import plan
 from meterveil.bench.reproduce.runner import run
-from meterveil.bench.reproduce.specs import OURS, EqualTo, Row, Training
+from meterveil.bench.reproduce.specs import OURS, EqualTo, RationOf, Row, Training
 from meterveil.bench.reproduce.task import left
 from meterveil.cli.evaluate import _attackers
 from meterveil.data.cache import cache_folder
+from meterveil.data.load import load
 from meterveil.data.signatures import Collection, Signature
 from meterveil.data.signatures_file import save
 from meterveil.data.synthetic import decoy_library
+from meterveil.defenders.rationed import Rationed
 from meterveil.errors import InputError
 from meterveil.fingerprint import sources
 
@@ -67,8 +69,11 @@ def test_tables_have_the_data_sets_and_threats_of_their_own_unless_others_are_as
         "baseline_comparison",
         "heldout_day_generalization_redd",
         "gap_to_chance",
+        "remedies",
         "many_days",
     }
+    alone = cells(threats=["adaptive"])
+    assert {cell.table for cell in alone} == {"baseline_comparison", "gap_to_chance", "many_days"}
 
 
 @pytest.mark.parametrize(
@@ -81,8 +86,9 @@ def test_tables_have_the_data_sets_and_threats_of_their_own_unless_others_are_as
         ({"tables": ["lambda_sweep"], "rows": ["ours"]}, "no row 'ours'; known are lambda 0, lambda 0.02"),
         (
             {"tables": ["heldout_day_generalization"], "datasets": ["synthetic"]},
-            "heldout_day_generalization cannot be measured on synthetic",
+            "no such row of heldout_day_generalization can be measured on synthetic",
         ),
+        ({"rows": ["lstm"], "threats": ["adaptive"]}, "can be measured under adaptive attackers: rows that"),
     ],
 )
 def test_what_is_not_known_is_refused_with_what_is(asked, words):
@@ -116,6 +122,7 @@ def test_an_adaptive_attacker_meets_fewer_trainings_and_a_row_alone_only_where_i
     assert rows == {"none", "random_equal", "flat", "flat_decoys", "ours"}
     [named] = cells(["baseline_comparison"], ["redd"], ["adaptive"], rows=["ddql_mi"])
     assert named.row.label == "ddql_mi"
+    assert [cell.threat for cell in cells(["baseline_comparison"], ["redd"], rows=["ddql_mi"])] == ["fixed"]
 
 
 def test_tables_share_the_trainings_that_are_the_same(place):
@@ -188,9 +195,21 @@ def test_a_key_changes_with_whatever_can_change_the_number(place, tmp_path):
     assert changed["attackers"]["attack"] == same["attack"]  # the prior, the last of them
 
 
-@pytest.mark.parametrize("name", ["cards", "compare", "measure", "defences", "scores"])
-def test_the_key_of_a_cell_hashes_the_code_that_makes_its_figures(name):
-    assert f"meterveil.bench.evaluation.{name}" in sources(*measuring.COMPUTES)
+def test_the_key_of_a_cell_hashes_the_code_that_makes_its_figures(place, monkeypatch):
+    [cell] = cells(["baseline_comparison"], ["synthetic"], ["fixed"], QUICK, ["flat"])
+    before = keys(plan([cell], place))
+    read = set()
+
+    def another_hash(*modules):
+        read.update(sources(*modules))
+        return "other"
+
+    monkeypatch.setattr(measuring, "code_hash", another_hash)
+    after = keys(plan([cell], place))
+    assert after["measure"] != before["measure"]
+    assert after["attack"] == before["attack"]
+    names = ("cards", "compare", "measure", "defences", "scores")
+    assert read >= {f"meterveil.bench.evaluation.{name}" for name in names}
 
 
 def test_chance_moves_what_the_trainings_moved_on_their_training_days(place):
@@ -202,6 +221,34 @@ def test_chance_moves_what_the_trainings_moved_on_their_training_days(place):
     [policy] = one.contender(place).policies
     assert policy.throughput_kwh == 6.75
     assert one.settings(place) == {"equal_to_kwh": 6.75}
+
+
+def test_a_ration_holds_the_policies_of_its_trainings_back(place):
+    home = load("synthetic")
+    write_run(place.run("of-0"), home.name, home.days()[:2])
+    bare, rationed = (
+        Entrant("ours", defence, runs=("of-0",)).contender(place) for defence in (OURS, RationOf(OURS))
+    )
+    [policy], [alone] = rationed.policies, bare.policies
+    assert isinstance(policy, Rationed)
+    assert type(policy.policy) is type(alone)
+    assert rationed.settings | {"defence": ""} == bare.settings | {"defence": ""}
+
+
+def test_the_key_of_a_ration_hashes_the_code_that_holds_back(place, monkeypatch):
+    asked = cells(["remedies"], ["synthetic"], ["adaptive"], QUICK, ["ours, one day", "rationed, one day"])
+    before = plan(asked, place)
+    monkeypatch.setattr(entrant, "code_hash", lambda *modules: "other")
+    after = plan(asked, place)
+    titles = [
+        {task.title for key, task in found.tasks.items() if key not in other.tasks}
+        for found, other in ((before, after), (after, before))
+    ]
+    assert titles[0] == titles[1]
+    assert titles[0] == {
+        "remedies, rationed, one day, synthetic, adaptive",
+        *(f"{name} against rationed, one day on synthetic" for name in ("co", "fhmm")),
+    }
 
 
 def test_a_ration_acts_with_the_very_trainings_of_ours_and_meets_attackers_of_its_own(place):

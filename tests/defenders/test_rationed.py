@@ -20,13 +20,13 @@ class Charging:
 
 
 class Kettle:
-    """Replay a kettle whenever asked, and count how often that was."""
+    """Replay a kettle whenever asked."""
 
     def initial(self, batch):
-        return 0
+        return None
 
     def decide(self, view, memory):
-        return replay_signature(view.library, np.ones(len(view.load_w), dtype=np.int64)), memory + 1
+        return replay_signature(view.library, np.ones(len(view.load_w), dtype=np.int64)), memory
 
 
 def test_without_a_ration_the_budget_is_gone_within_the_first_hours_and_with_one_it_lasts_the_day():

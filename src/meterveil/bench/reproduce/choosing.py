@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from meterveil.bench.cards import ThreatModel
@@ -43,10 +43,8 @@ class Effort:
         return replace(row, defence=self._shortened(row.defence), against=against)
 
     def _shortened(self, defence: Defence) -> Defence:
-        if isinstance(defence, EqualTo):
-            return EqualTo(self._cut(defence.training))
-        if isinstance(defence, RationOf):
-            return RationOf(self._cut(defence.training))
+        if isinstance(defence, EqualTo | RationOf):
+            return replace(defence, training=self._cut(defence.training))
         return self._cut(defence) if isinstance(defence, Training) else defence
 
     def _cut(self, training: Training) -> Training:
@@ -74,27 +72,35 @@ def cells(
 ) -> list[Cell]:
     """List the cells of these tables, or of all; what is not given is the tables' own choice.
 
-    A table that is asked for by name may be measured on any data set, unless its rows name days of one; a
-    row that is asked for by name may meet any attackers.
+    A table that is asked for by name may be measured on any data set, unless its rows name days of one, and
+    under any threat model; a row that is asked for by name and with a threat model is measured under it.
     """
     tables = [_whole_name(name) for name in tables]
     _check(datasets, DATASETS, "data set")
     _check(threats, THREATS, "threat model")
     chosen = {name: TABLES[name] for name in TABLES if not tables or name in tables}
     _check(rows, dict.fromkeys(row.label for table in chosen.values() for row in table.rows), "row")
+    wanted = [(table, row) for table in chosen for row in chosen[table].rows if not rows or row.label in rows]
     found = [
-        cell
-        for name, table in chosen.items()
-        for dataset in _datasets(table, datasets, by_name=bool(tables))
-        for cell in _cells(name, dataset, threats or table.threats, effort, by_name=bool(rows))
-        if not rows or cell.row.label in rows
+        _cell(name, row, dataset, threat, effort)
+        for name, row in wanted
+        for dataset in _datasets(TABLES[name], datasets, by_name=bool(tables))
+        for threat in _threats(TABLES[name], threats, by_name=bool(tables))
+        if threat in row.threats or (rows and threats)
     ]
     if not found:
-        raise InputError(
-            f"{' and '.join(chosen)} cannot be measured on {' and '.join(datasets)}: the rows name days of "
-            "another data set; choose another table or leave --dataset out"
-        )
+        raise InputError(_nothing(chosen, datasets, threats))
     return found
+
+
+def _nothing(tables: Collection[str], datasets: Sequence[str], threats: Sequence[str]) -> str:
+    """Say why no cell is what was asked for."""
+    where = f" on {' and '.join(datasets)}" if datasets else ""
+    whom = f" under {' and '.join(threats)} attackers" if threats else ""
+    return (
+        f"no such row of {', '.join(tables)} can be measured{where}{whom}: rows that name days are of one "
+        "data set, and a table that is not named with --table has its own attackers alone; see --list"
+    )
 
 
 def _whole_name(text: str) -> str:
@@ -106,16 +112,15 @@ def _whole_name(text: str) -> str:
     return begun[0]
 
 
-def _cells(
-    name: str, dataset: str, threats: Sequence[ThreatModel], effort: Effort, by_name: bool
-) -> Iterator[Cell]:
-    attackers = effort.attackers or DEFAULT_ATTACKERS
-    for row in map(effort.of, TABLES[name].rows):
-        for threat in threats:
-            if not by_name and threat not in row.threats:
-                continue
-            seeds = effort.seeds or SEEDS[threat]
-            yield Cell(name, row, dataset, threat, attackers[threat], seeds, effort.copies)
+def _cell(name: str, row: Row, dataset: str, threat: ThreatModel, effort: Effort) -> Cell:
+    attackers, seeds = effort.attackers or DEFAULT_ATTACKERS, effort.seeds or SEEDS[threat]
+    return Cell(name, effort.of(row), dataset, threat, attackers[threat], seeds, effort.copies)
+
+
+def _threats(table: Table, asked: Sequence[ThreatModel], by_name: bool) -> tuple[ThreatModel, ...]:
+    if not asked:
+        return table.threats
+    return tuple(threat for threat in asked if by_name or threat in table.threats)
 
 
 def _datasets(table: Table, asked: Sequence[str], by_name: bool) -> tuple[str, ...]:

@@ -28,7 +28,7 @@ class Entrant:
 
     @property
     def training(self) -> Training | None:
-        """How its policies were trained; None where none acts as it was trained."""
+        """How its policies were trained; None where it learned nothing."""
         if isinstance(self.defence, RationOf):
             return self.defence.training
         return self.defence if isinstance(self.defence, Training) else None

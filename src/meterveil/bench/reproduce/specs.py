@@ -133,13 +133,11 @@ _DEFENCES = (
 
 
 def _name(defence: Defence) -> str:
-    if isinstance(defence, EqualTo):
-        return "random_equal"
-    if isinstance(defence, RationOf):
-        return "rationed"
+    if isinstance(defence, str):
+        return defence
     if isinstance(defence, Training):
         return "ours" if defence.method == MANAGER else defence.method
-    return defence
+    return "random_equal" if isinstance(defence, EqualTo) else "rationed"
 
 
 def _power(kilowatts: float) -> Changes:
@@ -177,6 +175,7 @@ TABLES: dict[str, Table] = {
             *(Row(f"capacity {kwh} kWh", OURS, (("capacity_kwh", float(kwh)),)) for kwh in (2, 4, 12)),
             *(Row(f"power {kw} kW", OURS, _power(kw)) for kw in (1, 2, 6)),
             *(Row(f"throughput {kwh} kWh", OURS, (("budget_kwh", float(kwh)),)) for kwh in (2, 4, 6)),
+            Row("rationed, main", RationOf(OURS)),
             *(
                 Row(f"rationed, capacity {kwh} kWh", RationOf(OURS), (("capacity_kwh", float(kwh)),))
                 for kwh in (2, 4, 12)
@@ -203,10 +202,12 @@ TABLES: dict[str, Table] = {
         THREATS,
     ),
     "remedies": Table(
-        "what was tried against a budget that is spent by noon",
+        "what was tried against a budget that is spent before the evening",
         (
+            Row("ours, one day", OURS),
             Row("patient, one day", PATIENT),
             Row("rationed, one day", RationOf(OURS)),
+            Row("ours, many days", OURS, days="many"),
             Row("patient, many days", PATIENT, days="many"),
             Row("rationed, many days", RationOf(OURS), days="many"),
         ),
