@@ -121,6 +121,19 @@ def test_simulate_writes_a_trace_a_summary_and_a_picture(meterveil, tmp_path):
     assert result.output.strip().splitlines()[-1] == f"picture: {(folder / 'day.html').as_uri()}"
 
 
+def test_a_ration_spends_no_more_of_the_budget_than_of_the_day(meterveil, tmp_path):
+    spent_kwh = []
+    for words in ([], ["--ration"]):
+        assert meterveil("simulate", "--defence", "nill", "--budget-kwh", "2", *words).exit_code == 0
+        trace = pd.read_parquet("out/simulate/trace.parquet")
+        spent_kwh.append(np.abs(trace.battery_w).cumsum().to_numpy() / 60_000)
+    given_kwh = 2.0 * np.arange(1, 1441) / 1440
+    a_minute_kwh = 4000 / 60_000
+    assert (spent_kwh[0] > given_kwh + a_minute_kwh).any()
+    assert (spent_kwh[1] <= given_kwh + a_minute_kwh).all()
+    assert json.loads(Path("out/simulate/summary.json").read_text())["defence"] == "nill, rationed"
+
+
 def test_battery_options_and_file_reach_the_battery(meterveil, tmp_path):
     (tmp_path / "b.json").write_text('{"capacity_kwh": 5, "soc_min": 0.2}')
     words = ["--battery", "b.json", "--power-kw", "2.5", "--budget-kwh", "1", "--export-limit-w", "inf"]

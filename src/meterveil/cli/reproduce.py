@@ -223,7 +223,7 @@ def _show_status(plan: Plan) -> None:
         counts = ", ".join(f"{kinds.count(kind)} x {kind}" for kind in dict.fromkeys(kinds))
         show_line(f"left: {counts}")
     if any(row[-1] for row in rows[1:]):
-        show_line("outdated: recorded, but by other code or libraries, from other data or with another effort")
+        show_line("outdated: recorded, but by other code or libraries, from other data, or otherwise")
     show_file("results", plan.place.results)
 
 

@@ -57,6 +57,9 @@ def simulate(
             "meterveil train or export wrote, with its signatures, battery and tariff where none are given."
         ),
     ] = None,
+    ration: Annotated[
+        bool, typer.Option("--ration", help="Give the day's budget out as the day passes, so that it lasts.")
+    ] = False,
     start: Annotated[str | None, typer.Option(help="First day; default: the first well known one.")] = None,
     days: Annotated[int, typer.Option(help="How many days; the charge is carried over midnight.")] = 1,
     house: opt.House = None,
@@ -86,6 +89,7 @@ def simulate(
     """
     from meterveil.cli.tables import show_file, show_notes
     from meterveil.data import outputs, settings
+    from meterveil.defenders.rationed import Rationed
     from meterveil.defenders.trained import setup_of
     from meterveil.reports import RUN_FILES, write_run
     from meterveil.simulate import defence_for, first_day, household_for
@@ -112,7 +116,8 @@ def simulate(
     first = begin or first_day(household)
     unsaid = [f"--defence {acting}"] * (defence is None) + [f"--start {first}"] * (begin is None)
     show_notes([f"chosen, since it was not said: {', '.join(unsaid)}"] if unsaid else [])
-    run = _run(household, acting, policy, first, days, setup)
+    name, policy = (f"{acting}, rationed", Rationed(policy)) if ration else (acting, policy)
+    run = _run(household, name, policy, first, days, setup)
     show_notes(_seen(trained, run) if trained else [])
     _show_doubts(run)
     _show_days(run)
