@@ -11,6 +11,7 @@ from meterveil.core.battery import Battery
 from meterveil.defenders import DEFENDERS, defender
 from meterveil.defenders.ddql.settings import preset
 from meterveil.defenders.ddql.training import Lesson, train
+from meterveil.defenders.rationed import Rationed
 from meterveil.errors import InputError
 
 STEADY = {"none"}
@@ -25,8 +26,10 @@ def tiny_ddql(method):
     return train(Lesson(method, Battery(), world(), TINY)).policy
 
 
-BUILT = {name: partial(defender, name) for name in DEFENDERS} | {
-    method: partial(tiny_ddql, method) for method in ("ddql_flat", "ddql_mi")
+BUILT = {
+    **{name: partial(defender, name) for name in DEFENDERS},
+    **{method: partial(tiny_ddql, method) for method in ("ddql_flat", "ddql_mi")},
+    **{f"{name}, rationed": partial(Rationed, defender(name)) for name in ("flat", "random_equal", "nill")},
 }
 """Name -> what builds the defence: the registered ones, and small instances of those that are trained."""
 
