@@ -120,3 +120,16 @@ def test_every_claim_is_read_without_scrolling_sideways(opened):
     commands = page.locator("section#claims td small").all_text_contents()
     assert len(commands) == page.locator("section#claims tbody tr").count()
     assert all(command.startswith("meterveil reproduce --table ") for command in commands)
+
+
+def test_in_the_dark_cells_that_stay_in_place_have_the_colours_of_the_page(browser, address):
+    page = browser.new_page(color_scheme="dark")
+    page.goto(address)
+    colours = [
+        page.locator(place).first.evaluate(
+            "one => [getComputedStyle(one).backgroundColor, getComputedStyle(one).color]"
+        )
+        for place in ("body", "thead th", "#claims td:first-child")
+    ]
+    page.close()
+    assert colours == [["rgb(31, 31, 31)", "rgb(227, 227, 227)"]] * 3

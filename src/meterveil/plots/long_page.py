@@ -26,7 +26,7 @@ def long_page(
     names = [section.heading for section in sections if section.heading]
     lead, seam, rest = body.partition("<section>")
     anchored = _HEADING.sub(lambda found: _anchor(found.group(1)), seam + rest)
-    styled = head.replace("</style>", f"{_STYLE}{_colours(verdicts)}</style>", 1)
+    styled = head.replace("</style>", f"{_LONG_TABLE}{_STYLE}{_colours(verdicts)}</style>", 1)
     return (
         styled
         + mark
@@ -81,11 +81,9 @@ def _colours(verdicts: Mapping[str, str]) -> str:
     )
 
 
-_STYLE = f"""
-.wide:has(tr:nth-child({LONG_ROWS + 1})) {{ max-height: 85vh; }}
-"""
-_STYLE += """
-body { --page: #fff; --shade: #9aa0a6; }
+_LONG_TABLE = f"\n.wide:has(tr:nth-child({LONG_ROWS + 1})) {{ max-height: 85vh; }}"
+_STYLE = """
+body { --page: #fff; --shade: #9aa0a6; background: var(--page); }
 ul.lead { max-width: 46rem; margin: 4px 0 12px; padding-left: 1.2rem; }
 ul.lead li { margin: 4px 0; }
 nav ul { display: flex; flex-wrap: wrap; gap: 4px 14px; list-style: none; margin: 8px 0 0; padding: 8px 0;
@@ -101,9 +99,9 @@ section > div { max-width: 100%; overflow-x: auto; }
   linear-gradient(to top, var(--page) 40%, transparent) bottom / 100% 40px no-repeat local,
   linear-gradient(to left, var(--shade), transparent) right / 14px 100% no-repeat scroll,
   linear-gradient(to top, var(--shade), transparent) bottom / 100% 14px no-repeat scroll; }
-thead th { position: sticky; top: 0; z-index: 1; background: #fff; white-space: normal;
+thead th { position: sticky; top: 0; z-index: 1; background: var(--page); white-space: normal;
   vertical-align: bottom; }
-th:first-child, td:first-child { position: sticky; left: 0; background: #fff; white-space: normal;
+th:first-child, td:first-child { position: sticky; left: 0; background: var(--page); white-space: normal;
   min-width: 6.5rem; max-width: 20rem; z-index: 1; }
 thead th:first-child { z-index: 2; }
 td.words { white-space: normal; }
@@ -129,8 +127,7 @@ td.words:last-child { white-space: normal; min-width: 17rem; }
   nav ul { flex-wrap: nowrap; overflow-x: auto; white-space: nowrap; }
 }
 @media (prefers-color-scheme: dark) {
-  body { --page: #1f1f1f; --shade: #80868b; }
-  body, thead th, th:first-child, td:first-child { background: var(--page); color: #e3e3e3; }
+  body { --page: #1f1f1f; --shade: #80868b; color: #e3e3e3; }
   td small, .count { color: #9aa0a6; }
   nav ul, th, td { border-color: #3c4043; }
   a { color: #8ab4f8; }

@@ -13,6 +13,13 @@ from meterveil.plots.attack import label
 
 PAPER = "#bdc1c6"
 _ROW_PX = 210
+_CASE_PX = 130
+_CLOSE = 0.05
+"""Share of the width within which points are named together: their names would cover each other."""
+
+_UNMEASURED = "not measured here"
+_HEADROOM = 1.4
+"""How much higher than its bars a panel is in which words stand above them."""
 
 
 class Pair(NamedTuple):
@@ -84,10 +91,6 @@ def sensitivity_figure(
     return _below(look.figure_of(figure, title, 140 + _ROW_PX * len(panels)))
 
 
-_CLOSE = 0.05
-"""Share of the width within which points are named together: their names would cover each other."""
-
-
 def pareto_figure(points: Sequence[Price], title: str = "") -> go.Figure:
     """Draw what each weight of privacy gives against what it costs; up and left is better."""
     figure = make_subplots(
@@ -132,30 +135,16 @@ def _together(group: Sequence[Price]) -> str:
     return f"{kind} {', '.join(sorted(point.name.rpartition(' ')[2] for point in group))}".strip()
 
 
-_UNMEASURED = "not measured here"
-_HEADROOM = 1.4
-"""How much higher than its bars a panel is in which words stand above them."""
-
-
 def cases_figure(panels: Mapping[str, Mapping[str, Mapping[str, Reading]]], title: str = "") -> go.Figure:
     """Draw a row of panels for each target, a column for each metric: raw, masked, and the paper's masked.
 
     `panels` is the target -> metric in words -> attacker -> what it reads.
     """
     metrics = list(dict.fromkeys(metric for columns in panels.values() for metric in columns))
-    titles = [
-        ""
-        if metric not in panels[target]
-        else metric
-        if number
-        else f"<b>{look.readable(target)}</b>, {metric}"
-        for target in panels
-        for number, metric in enumerate(metrics)
-    ]
     figure = make_subplots(
         len(panels),
         len(metrics),
-        subplot_titles=titles,
+        subplot_titles=_case_titles(panels, metrics),
         shared_xaxes=True,
         vertical_spacing=0.28 / len(panels),
         horizontal_spacing=0.1,
@@ -171,8 +160,19 @@ def cases_figure(panels: Mapping[str, Mapping[str, Mapping[str, Reading]]], titl
     figure.update_annotations(font_size=12)
     figure.update_xaxes(tickangle=-60, tickfont_size=11)
     figure.update_yaxes(rangemode="tozero", nticks=4, tickfont_size=11)
-    figure = look.figure_of(figure, title, 130 + 130 * len(panels))
-    return _below(figure).update_layout(margin_b=120, legend_y=-100 / (130 * len(panels)))
+    figure = look.figure_of(figure, title, _CASE_PX * (1 + len(panels)))
+    return _below(figure).update_layout(margin_b=120, legend_y=-100 / (_CASE_PX * len(panels)))
+
+
+def _case_titles(panels: Mapping[str, Mapping[str, object]], metrics: Sequence[str]) -> list[str]:
+    """Name each panel by its metric, the first of a row by its target too, and an empty one not at all."""
+    first = metrics[0]
+    heads = {(target, first): f"<b>{look.readable(target)}</b>, {first}" for target in panels}
+    return [
+        heads.get((target, metric), metric) if metric in columns else ""
+        for target, columns in panels.items()
+        for metric in metrics
+    ]
 
 
 def _say_unmeasured(figure: go.Figure, readings: Mapping[str, Reading], row: int, column: int) -> None:
@@ -187,6 +187,8 @@ def _say_unmeasured(figure: go.Figure, readings: Mapping[str, Reading], row: int
 
 def _case_bars(readings: Mapping[str, Reading]) -> list[go.Bar]:
     """Draw all three kinds, measured or not: bars keep their place and width from panel to panel."""
+    if not readings:
+        return []
     kinds = (
         ("without a defence", look.LOAD, [one.raw for one in readings.values()]),
         ("behind ours", look.METER, [one.masked for one in readings.values()]),
@@ -196,7 +198,6 @@ def _case_bars(readings: Mapping[str, Reading]) -> list[go.Bar]:
     return [
         go.Bar(x=names, y=values, name=words, legendgroup=words, marker_color=colour)
         for words, colour, values in kinds
-        if readings
     ]
 
 
