@@ -80,7 +80,7 @@ def test_what_was_not_run_is_named_with_its_command(report, tmp_path):
     cards.write(tmp_path / "results", [Card("strength_1", "co fridge", "f1", "redd", measured=0.5)])
     result = report()
     assert result.exit_code == 0, result.output
-    assert "not run yet: meterveil reproduce --table probe_ablation (all)" in result.output
+    assert "note: not run yet, all: meterveil reproduce --table probe_ablation\n" in result.output
     page = (tmp_path / "out/report/report.html").read_text()
     left = page.split("<h2>Not run yet</h2>")[1]
     assert "<span>--table</span> <span>lambda_sweep</span></small>" in left

@@ -1,6 +1,7 @@
 """The report's arithmetic: verdicts, claims, ranks and what is written, checked by hand."""
 
 import csv
+from dataclasses import replace
 from io import StringIO
 
 import pytest
@@ -11,7 +12,7 @@ from meterveil.bench.report.charts import board_chart, cases_chart, pareto_chart
 from meterveil.bench.report.claims import claims
 from meterveil.bench.report.columns import judge, tolerance
 from meterveil.bench.report.compare import Comparison, compare, compare_cases
-from meterveil.bench.report.files import comparisons_csv
+from meterveil.bench.report.files import claims_tex, comparisons_csv
 from meterveil.bench.report.latex import escape_latex, latex
 from meterveil.bench.report.leaderboard import boards
 from meterveil.bench.report.lookup import Found, Recorded
@@ -125,7 +126,7 @@ def test_a_claim_of_a_lead_is_derived_alike_for_the_paper_and_for_us():
         made += headline(table, "ukdale", label, {"rmse_increase_percent": float(rise)})
     lead = next(one for one in claims(results_of(made)) if "next best" in one.row)
     assert lead.paper == pytest.approx(107.12 - 93.51)
-    assert lead.ours.value == 15.0
+    assert (lead.ours.value, lead.ours.seeds, lead.ours.n_days) == (15.0, 5, 1)
     assert lead.verdict == "reproduced"
 
 
@@ -142,7 +143,16 @@ def test_other_days_are_averaged_over_those_that_both_sides_have():
     made += headline(table, "ukdale", "2013-07-15 house 1", {"f1_reduction_percent": 60.0})
     one = next(one for one in claims(results_of(made)) if "on 2 other days" in one.row)
     assert one.paper == pytest.approx((47.5 + 71.9) / 2)
-    assert one.ours.value == 50.0
+    assert (one.ours.value, one.ours.seeds, one.ours.n_days) == (50.0, 5, 2)
+
+
+def test_a_derived_claim_has_the_fewest_seeds_of_the_figures_that_it_uses():
+    made = headline("probe_ablation", "ukdale", "transformer", {"rmse_increase_percent": 90.0})
+    few = headline("probe_ablation", "ukdale", "cnn", {"rmse_increase_percent": 70.0})
+    made += [replace(card, seeds=(0, 1)) for card in few]
+    rows = csv.DictReader(StringIO(comparisons_csv(claims(results_of(made)))))
+    one = next(row for row in rows if "transformer over CNN" in row["row"])
+    assert (one["ours"], one["seeds"], one["days"]) == ("20.0", "2", "1")
 
 
 def test_training_takes_hours_in_the_paper_and_seconds_on_a_card():
@@ -271,6 +281,15 @@ def test_latex_prints_what_was_written():
     assert r"rule\_based & $\uparrow$ 0.5$\pm$0.1 \\" in text
     assert r"\caption{a \& b}" in text
     assert r"\begin{tabular}{lr}" in text
+
+
+def test_claims_for_latex_have_paragraphs_of_words_and_no_commands():
+    made = headline("overall_transfer", "ukdale", "ours", {"f1_reduction_percent": 50.0})
+    text = claims_tex(results_of(made))
+    assert r"\begin{tabular}{p{0.28\textwidth}lrrp{0.28\textwidth}}" in text
+    assert "\nclaim & verdict & paper & ours & why \\\\\n" in text
+    assert "the reward pays watts" in text
+    assert "meterveil reproduce" not in text
 
 
 def test_rows_that_the_paper_does_not_have_follow_in_the_order_of_their_numbers():

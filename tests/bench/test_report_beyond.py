@@ -15,7 +15,7 @@ from meterveil.bench.report.others import other_rows, other_sections
 from meterveil.bench.report.page import report_page
 from meterveil.bench.report.reading import Results, read_results
 from meterveil.bench.report.specs import SPECS
-from meterveil.bench.report.text import found_text, pivot_rows
+from meterveil.bench.report.text import command_of, found_text, pivot_rows
 from meterveil.bench.report.verdict import verdict_words
 from meterveil.bench.submission import keep
 from report_cards import battery, case, headline, reproduction
@@ -43,6 +43,10 @@ def test_adaptive_figures_have_a_table_with_chance_costs_information_and_events(
     made += headline("many_days", "redd", "flat", {"strongest_f1": 0.1})
     rows = pivot_rows(adaptive_comparisons(SPEC["many_days"], "redd", results_of(made)))
     assert [row[0] for row in rows] == ["", "chance at equal kWh", "ours"]
+    compared = adaptive_comparisons(SPEC["many_days"], "redd", results_of(made))
+    assert {command_of(one) for one in compared} == {
+        "meterveil reproduce --table many_days --dataset redd --threat adaptive"
+    }
     found = dict(zip(rows[0], rows[2], strict=True))
     assert (found["F1 of the strongest"], found["events F1"], found["bits"]) == ("0.40", "0.30", "0.070")
     assert (found["leak"], found["neutral cost"], found["RMSE Inc. %"]) == ("0.50", "0.500", "50.0")
@@ -101,7 +105,7 @@ def test_a_tested_gap_to_chance_is_a_claim_with_interval_and_p():
     strongest = (
         "| REDD: F1 of the strongest attacker, ours minus chance at equal kWh, adaptive attackers, 9 days"
     )
-    assert f"{strongest} | - | -0.12\u2009(" in text
+    assert f"{strongest} | - | -0.120\u2009(" in text
     assert "lead over chance" not in text
     assert "<h2>Ours against chance at equal kWh, REDD</h2>" in report_page(results_of(made))
 
@@ -134,11 +138,26 @@ def test_other_tables_have_a_row_for_each_row_and_intervals_beside_their_figures
             ("ours", "cosine", None),
         )
     ]
-    assert other_rows(made) == [
-        ["", "reward", "cosine"],
+    assert other_rows(made, {"cosine": "cosine, over the day"}) == [
+        ["", "reward", "cosine, over the day"],
         ["flat with decoys", "2421", "0.9\u2009(0.8..1)"],
         ["ours", "", ""],
     ]
+
+
+@pytest.mark.parametrize(
+    ("table", "column", "head"),
+    [
+        ("alignment_fast", "training_cosine", "cosine, paid against the day"),
+        ("behaviour", "net_kwh", "charged on balance, kWh a day"),
+        ("reproduction_time", "clock_seconds", "clock time of a task, s"),
+        ("training_observations", "reward_at_600000", "reward after 600000 decisions"),
+        ("something_else", "net_kwh", "net kwh"),
+    ],
+)
+def test_columns_of_other_tables_are_named_with_their_units(table, column, head):
+    (section,) = other_sections(results_of([Card(table, "ours", column, "redd", 1.0)]))
+    assert section.table[0] == ["", head]
 
 
 def test_without_that_test_the_lead_over_chance_is_that_of_the_headlines():

@@ -3,16 +3,19 @@
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from meterveil.bench.report.claims import claims
 from meterveil.bench.report.columns import judge
-from meterveil.bench.report.declared import ABLATIONS
+from meterveil.bench.report.declared import ABLATIONS, HEADLINES
 from meterveil.bench.report.files import markdown
 from meterveil.bench.report.missing import Missing, command, missing, missing_lines, missing_sections
 from meterveil.bench.report.reading import Results, read_results
-from meterveil.bench.report.specs import GAP, SPECS
+from meterveil.bench.report.reasons import REASONS
+from meterveil.bench.report.specs import REPRODUCED
 from meterveil.bench.report.text import command_of
-from meterveil.bench.reproduce.specs import TABLES
-from report_cards import headline
+from meterveil.bench.reproduce.specs import SEEDS, TABLES, RationOf
+from report_cards import battery, headline
 
 ROOT = Path(__file__).parents[2]
 RMSE = "rmse_increase_percent"
@@ -32,8 +35,31 @@ def test_rows_without_cards_are_named_for_each_data_set_and_threat():
         ("redd", "fixed", True),
         ("redd", "adaptive", True),
     ]
-    line = "meterveil reproduce --table many_days --dataset ukdale --threat fixed (random; rule_based)"
-    assert line in missing_lines(Results(tuple(made)))
+    command = "meterveil reproduce --table many_days --dataset ukdale --threat fixed"
+    assert f"not run yet, random replay; rule-based: {command}" in missing_lines(Results(tuple(made)))
+
+
+def rows_missing(made, table, threat):
+    asked = (one for one in missing(Results(tuple(made))) if (one.table, one.threat) == (table, threat))
+    return next((one.rows for one in asked if one.dataset == "ukdale"), ())
+
+
+@pytest.mark.parametrize("table", ["many_days", "gap_to_chance"])
+@pytest.mark.parametrize("threat", ["fixed", "adaptive"])
+def test_a_row_over_fewer_seeds_than_asked_for_is_missing(table, threat):
+    asked = [row.label for row in TABLES[table].rows if threat in row.threats]
+    made = measured(table, "ukdale", asked, threat)
+    whole, short = (
+        [replace(card, seeds=tuple(range(SEEDS[threat] - fewer))) for card in made] for fewer in (0, 1)
+    )
+    assert rows_missing(whole, table, threat) == ()
+    assert rows_missing(short, table, threat) == tuple(asked)
+
+
+def test_recorded_rows_of_a_defence_without_dice_are_not_missing():
+    found = [one for one in missing(read_results(ROOT / "results")) if one.dataset == "redd"]
+    tables = ("baseline_comparison", "many_days")
+    assert not [one for one in found if one.table in tables and {"none", "flat"} & set(one.rows)]
 
 
 def test_rows_that_adaptive_attackers_do_not_meet_are_not_missing():
@@ -49,7 +75,16 @@ def test_a_row_that_could_not_be_measured_is_not_missing():
 
 
 def test_the_report_has_every_table_that_can_be_reproduced():
-    assert {spec.name for spec in (*SPECS, GAP)} == set(TABLES)
+    assert {spec.name for spec in REPRODUCED} == set(TABLES)
+
+
+def test_a_table_with_rationed_rows_says_what_these_are():
+    told = {spec.name: spec.words.lower() for spec in REPRODUCED}
+    with_ration = {
+        name for name, table in TABLES.items() if any(isinstance(row.defence, RationOf) for row in table.rows)
+    }
+    assert with_ration
+    assert all("rationed" in told[name] and "as the day passes" in told[name] for name in with_ration)
 
 
 def test_where_nothing_is_missing_there_is_no_section():
@@ -91,6 +126,22 @@ def test_a_reason_depends_on_the_direction():
     assert judge("difference", 13.0, 40.0) == "better"
     assert probe.reason("better") != probe.reason("worse") == probe.reason("differs")
     assert probe.reason("reproduced") == probe.reason("not run yet") == ""
+
+
+def test_a_larger_gap_between_two_rows_has_another_reason_than_a_larger_figure():
+    made = measured("battery_sensitivity", "ukdale", ["main"], value=180.0)
+    made += measured("battery_sensitivity", "ukdale", ["throughput 2 kWh"], value=50.0)
+    one = next(one for one in claims(Results(tuple(made))) if "8 kWh a day over 2" in one.row)
+    assert (one.verdict, one.why) == ("better", ABLATIONS[3].better)
+    assert one.why not in {claim.better for claim in HEADLINES}
+
+
+def test_a_claim_about_a_column_gives_the_columns_own_reason():
+    made = battery("baseline_comparison", "ukdale", "ours", {"total_cost": 0.9, "training_seconds": 60.0})
+    found = {one.column: one.why for one in claims(Results(tuple(made)))}
+    assert {column: found[column] for column in ("total_cost", "training_hours")} == {
+        column: REASONS[column] for column in ("total_cost", "training_hours")
+    }
 
 
 def test_every_recorded_claim_that_is_worse_has_a_reason_with_a_page_that_exists():

@@ -38,5 +38,5 @@ def report(
         write_markdown(found, markdown)
     rows = [row[:4] for row in claim_rows(claims(found))]
     show_table(rows, "the paper beside the measurement", ("verdict",))
-    show_notes([f"not run yet: {line}" for line in missing_lines(found)])
+    show_notes(missing_lines(found))
     show_file("page", page)

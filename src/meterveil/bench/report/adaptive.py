@@ -50,7 +50,7 @@ def adaptive_comparisons(spec: TableSpec, dataset: str, results: Results) -> lis
     met = [row for row in labels if recorded.find(row, "strongest_f1", "adaptive")]
     found = [(row, column, recorded.find(row, column, "adaptive")) for row in met for column in COLUMNS]
     return [
-        Comparison(spec.name, dataset, row, column, "beyond the paper", ours=ours)
+        Comparison(spec.name, dataset, row, column, "beyond the paper", ours=ours, threat="adaptive")
         for row, column, ours in found
         if ours
     ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from meterveil.bench.report.chance import adaptive_claims, gap_claims
@@ -20,9 +20,6 @@ from meterveil.bench.report.lookup import Found, Recorded
 from meterveil.bench.report.names import DATASETS
 from meterveil.bench.report.reading import Results
 from meterveil.bench.reported import claimed
-
-Value = Callable[[str, str], float | None]
-"""Figure of a label and a column, the paper's or ours."""
 
 
 def claims(results: Results) -> list[Comparison]:
@@ -45,7 +42,7 @@ def _over_chance(results: Results) -> Sequence[Comparison]:
 def _compared(claim: Claim, dataset: str, results: Results) -> Comparison:
     recorded = Recorded(results.of(claim.table, dataset))
     if claim.over:
-        return _worded(claim, _difference(claim, dataset, recorded, lambda value: _lead(claim, value)))
+        return _worded(claim, _derived(claim, dataset, recorded, (claim.label, *claim.over)))
     return _worded(claim, compare_one(claim.table, dataset, claim.label, claim.column, recorded))
 
 
@@ -54,22 +51,17 @@ def _other_days(claim: Claim, dataset: str, results: Results) -> Comparison:
     recorded = Recorded(results.of(claim.table, dataset))
     others = claimed.labels(claim.table, dataset)[1:]
     both = [label for label in others if recorded.find(label, claim.column)] or others
-
-    def mean(value: Value) -> float | None:
-        known = list(_known(both, claim.column, value))
-        return sum(known) / len(known) if known else None
-
     counted = replace(claim, words=claim.words.format(len(both)))
-    return _worded(counted, _difference(claim, dataset, recorded, mean))
+    return _worded(counted, _derived(claim, dataset, recorded, both))
 
 
-def _difference(
-    claim: Claim, dataset: str, recorded: Recorded, derive: Callable[[Value], float | None]
-) -> Comparison:
-    """Derive one figure from several, for the paper and for us by the same arithmetic."""
+def _derived(claim: Claim, dataset: str, recorded: Recorded, labels: Sequence[str]) -> Comparison:
+    """Derive one figure from those of several rows, for the paper and for us by the same arithmetic."""
     printed = claimed.claimed(claim.table)
-    paper = derive(lambda label, column: printed.get((dataset, label, column)))
-    value = derive(lambda label, column: found.value if (found := recorded.find(label, column)) else None)
+    papers = {label: printed.get((dataset, label, claim.column)) for label in labels}
+    paper = _figure(claim, {label: value for label, value in papers.items() if value is not None})
+    used = {label: one for label in labels if (one := recorded.find(label, claim.column))}
+    value = _figure(claim, {label: one.value for label, one in used.items()})
     if value is None:
         return Comparison(claim.table, dataset, "", "difference", "not run yet", paper)
     verdict, gap = judge("difference", paper, value), ""
@@ -77,17 +69,23 @@ def _difference(
         verdict = "worse"
     if paper is not None and verdict != "reproduced":
         gap = f"{value - paper:+.1f}, allowed ±{tolerance('difference', paper):.1f}"
-    return Comparison(claim.table, dataset, "", "difference", verdict, paper, ours=Found(value), gap=gap)
+    ours = _with_counts(claim, value, list(used.values()))
+    return Comparison(claim.table, dataset, "", "difference", verdict, paper, ours=ours, gap=gap)
 
 
-def _lead(claim: Claim, value: Value) -> float | None:
-    own = value(claim.label, claim.column)
-    known = list(_known(claim.over, claim.column, value))
-    return None if own is None or len(known) < len(claim.over) else own - max(known)
+def _figure(claim: Claim, figures: Mapping[str, float]) -> float | None:
+    """Take the best of the others away from the claim's own row, or without others the mean of all rows."""
+    if not claim.over:
+        return sum(figures.values()) / len(figures) if figures else None
+    if not figures.keys() >= {claim.label, *claim.over}:
+        return None
+    return figures[claim.label] - max(figures[label] for label in claim.over)
 
 
-def _known(labels: Sequence[str], column: str, value: Value) -> Iterator[float]:
-    return (one for label in labels if (one := value(label, column)) is not None)
+def _with_counts(claim: Claim, value: float, used: Sequence[Found]) -> Found:
+    """Count the fewest seeds of all rows; rows that are compared share their days, others add theirs."""
+    days = [one.n_days for one in used]
+    return Found(value, seeds=min(one.seeds for one in used), n_days=min(days) if claim.over else sum(days))
 
 
 def _worded(claim: Claim, one: Comparison) -> Comparison:

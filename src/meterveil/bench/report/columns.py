@@ -54,7 +54,7 @@ COLUMNS: dict[str, Column] = {
     "sae_increase_percent": _points("SAE Inc. %"),
     "f1_reduction_percent": _points("F1 Red. %"),
     "difference": _points("points"),
-    "f1_difference": Column("F1", 2, -1, 0.05),
+    "f1_difference": Column("F1", 3, -1, 0.05),
     "rmse_significant": Column("RMSE sig.", 0, 1, 0.10),
     "mae_significant": Column("MAE sig.", 0, 1, 0.10),
     "sae_significant": Column("SAE sig.", 0, 1, 0.10),

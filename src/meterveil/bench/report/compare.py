@@ -35,6 +35,7 @@ class Comparison:
     gap: str = ""
     """How far apart the figures are, where that is more than allowed."""
     threat: ThreatModel = "fixed"
+    """Which attackers read ours; the paper's never adapt."""
 
 
 @dataclass(frozen=True)

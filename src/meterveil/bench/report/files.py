@@ -29,6 +29,9 @@ PAGE = "report.html"
 TABLES = "tables"
 BEGIN, END = "<!-- claims: meterveil report -->", "<!-- end of claims -->"
 
+_CLAIM_COLUMNS = r"p{0.28\textwidth}lrrp{0.28\textwidth}"
+"""Claims and reasons are sentences: they need lines of their own."""
+
 _CSV_HEAD = (
     *("dataset", "row", "column", "paper", "paper_cases"),
     *("ours", "spread", "low", "high", "cases", "seeds", "days"),
@@ -81,11 +84,16 @@ def comparisons_csv(comparisons: Iterable[Comparison]) -> str:
     return _csv([_CSV_HEAD, *(_values(one) for one in comparisons)])
 
 
+def claims_tex(results: Results) -> str:
+    """Write the claims for LaTeX, without their commands, which find no room on paper."""
+    return latex([row[:-1] for row in claim_rows(claims(results))], "Claims", _CLAIM_COLUMNS)
+
+
 def _tables(results: Results) -> dict[str, str]:
     """Return file -> text, for every table of the report that has a row."""
     found = {
         "claims.csv": comparisons_csv(claims(results)),
-        "claims.tex": latex(claim_rows(claims(results)), "Claims"),
+        "claims.tex": claims_tex(results),
     }
     for name, comparisons in all_comparisons(results).items():
         if not any(one.ours for one in comparisons):

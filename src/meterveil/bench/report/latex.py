@@ -30,8 +30,11 @@ _LATEX = {
 }
 
 
-def latex(rows: Sequence[Sequence[str]], caption: str) -> str:
-    """Write a table for LaTeX with the package booktabs, the head first."""
+def latex(rows: Sequence[Sequence[str]], caption: str, columns: str = "") -> str:
+    """Write a table for LaTeX with the package booktabs, the head first.
+
+    `columns` is how LaTeX sets them; by default words come first and figures follow.
+    """
     head, *body = ([escape_latex(cell) for cell in row] for row in rows)
     lines = [" & ".join(row) + r" \\" for row in body]
     return "\n".join(
@@ -39,7 +42,7 @@ def latex(rows: Sequence[Sequence[str]], caption: str) -> str:
             r"% generator: meterveil; needs \usepackage{booktabs}",
             r"\begin{table}",
             rf"\caption{{{escape_latex(caption)}}}",
-            rf"\begin{{tabular}}{{l{'r' * (len(head) - 1)}}}",
+            rf"\begin{{tabular}}{{{columns or 'l' + 'r' * (len(head) - 1)}}}",
             r"\toprule",
             " & ".join(head) + r" \\",
             r"\midrule",

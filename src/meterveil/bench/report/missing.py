@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from meterveil.bench.cards import ThreatModel
+from meterveil.bench.cards import Card, ThreatModel
 from meterveil.bench.report.lookup import HEADLINE, place_of
 from meterveil.bench.report.names import dataset_name, row_name
 from meterveil.bench.report.reading import Results
-from meterveil.bench.report.specs import GAP, SPECS
-from meterveil.bench.reproduce.specs import TABLES
+from meterveil.bench.report.specs import REPRODUCED
+from meterveil.bench.reproduce.specs import SEEDS, TABLES
 from meterveil.plots.page import Section
 
-_WORDS = "Rows of the tables that these results do not hold, and what measures them."
+_WORDS = "Rows of the tables that these results do not hold over all their seeds, and what measures them."
 
 
 class Missing(NamedTuple):
@@ -25,36 +25,45 @@ class Missing(NamedTuple):
     rows: tuple[str, ...]
     is_all: bool
 
+    @property
+    def words(self) -> str:
+        """Name the rows for people."""
+        return "all" if self.is_all else "; ".join(map(row_name, self.rows))
+
+    @property
+    def command(self) -> str:
+        """Write what measures them."""
+        return command(self.table, self.dataset, self.threat)
+
 
 def missing(results: Results) -> Iterator[Missing]:
-    """List what is not recorded, in the order of the report; what could not be measured has a card."""
-    for name in (spec.name for spec in (*SPECS, GAP)):
+    """List what is not recorded over all its seeds, in the order of the report.
+
+    What could not be measured has a card that says so, and is not missing.
+    """
+    for name in (spec.name for spec in REPRODUCED):
         table = TABLES[name]
         for dataset in table.datasets:
-            recorded = _recorded(results, name, dataset)
             for threat in table.threats:
+                recorded = _recorded(results.of(name, dataset), threat)
                 asked = [row.label for row in table.rows if threat in row.threats]
-                rows = tuple(label for label in asked if (label, threat) not in recorded)
+                rows = tuple(label for label in asked if label not in recorded)
                 if rows:
                     yield Missing(name, dataset, threat, rows, len(rows) == len(asked))
 
 
 def missing_lines(results: Results) -> list[str]:
-    """Write a line for each command that is still to run, with the rows that it is needed for."""
-    return [
-        command(one.table, one.dataset, one.threat) + f" ({'all' if one.is_all else '; '.join(one.rows)})"
-        for one in missing(results)
-    ]
+    """Write a line for each command that is still to run: the rows that it is needed for, then itself."""
+    return [f"not run yet, {one.words}: {one.command}" for one in missing(results)]
 
 
 def missing_sections(results: Results) -> Iterator[Section]:
     """Show what is missing; nothing where all is there."""
-    titles = {spec.name: spec.title for spec in (*SPECS, GAP)}
+    titles = {spec.name: spec.title for spec in REPRODUCED}
     rows = [["table", "data set", "attackers", "rows"]]
     for one in missing(results):
-        labels = "all" if one.is_all else "; ".join(map(row_name, one.rows))
-        asked = command(one.table, one.dataset, one.threat)
-        rows.append([f"{titles[one.table]}\n{asked}", dataset_name(one.dataset), one.threat, labels])
+        what = f"{titles[one.table]}\n{one.command}"
+        rows.append([what, dataset_name(one.dataset), one.threat, one.words])
     if len(rows) > 1:
         yield Section("Not run yet", _WORDS, rows, is_stacked=True)
 
@@ -68,6 +77,11 @@ def command(table: str, dataset: str, threat: ThreatModel) -> str:
     return " ".join(parts)
 
 
-def _recorded(results: Results, table: str, dataset: str) -> set[tuple[str, ThreatModel]]:
-    places = map(place_of, results.of(table, dataset))
-    return {(place.label, place.threat) for place in places if place.what == HEADLINE}
+def _recorded(cards: Sequence[Card], threat: ThreatModel) -> set[str]:
+    """Name the rows with an excuse, or a figure over all seeds: without dice a defence has as many."""
+    return {
+        place.label
+        for place, card in ((place_of(card), card) for card in cards)
+        if (place.what, place.threat) == (HEADLINE, threat)
+        if card.measured is None or len(card.seeds) >= SEEDS[threat]
+    }

@@ -18,6 +18,7 @@ _ROWS = {
     "flat_decoys": "flat with decoys",
     "ours (paper's settings)": "ours, paper's settings",
     "main": "main battery",
+    "rationed, main": "rationed, main battery",
     "lstm": "LSTM",
     "cnn": "CNN",
 }

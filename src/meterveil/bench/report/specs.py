@@ -58,7 +58,8 @@ SPECS: tuple[TableSpec, ...] = (
     TableSpec(
         "battery_sensitivity",
         "Which battery",
-        "Capacity, power and daily throughput, one changed at a time.",
+        "Capacity, power and daily throughput, one changed at a time. Rationed are the same trainings, with "
+        "the day's budget given out as the day passes.",
         (*_CHANGES, "aggregate_delta_rmse_w"),
         ("ukdale",),
     ),
@@ -92,9 +93,9 @@ SPECS: tuple[TableSpec, ...] = (
     ),
     TableSpec(
         "remedies",
-        "Remedies for a budget that is spent by noon",
-        "A manager that looks further ahead (patient), and ours with a budget that is given out as the day "
-        "passes (rationed).",
+        "Remedies for a budget that is spent before the evening",
+        "Ours, a manager that looks further ahead (patient), and the trainings of ours with the day's budget "
+        "given out as the day passes (rationed).",
         (*_CHANGES[:2], *_COSTS),
     ),
 )
@@ -108,3 +109,6 @@ GAP = TableSpec(
     (),
 )
 """Whose figures are differences: `chance.py` shows them."""
+
+REPRODUCED: tuple[TableSpec, ...] = (*SPECS, GAP)
+"""Every table that `meterveil reproduce` measures."""
