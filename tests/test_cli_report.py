@@ -97,7 +97,8 @@ def test_claims_go_between_the_marks_of_a_readme(report, few, tmp_path):
     )
     assert text.endswith("<!-- end of claims -->\nafter\n")
     assert "\nold\n" not in text
-    source = f"`overall_transfer` {cards.current_commit()}"
+    [card] = json.loads(next(few.rglob("*.json")).read_text())
+    source = f"`overall_transfer` {card['commit']}"
     row = f"| UK-DALE: attackers' RMSE rises, % | 107.1 | 101.8 | reproduced |  | {source} |"
     assert text.count(row) == 1
 
