@@ -157,3 +157,28 @@ def test_the_readme_claims_what_the_recorded_results_say():
     root = Path(__file__).parents[1]
     claimed = (root / "README.md").read_text().partition(BEGIN)[2].partition(END)[0]
     assert claimed.strip() == markdown(read_results(root / "results")).strip()
+
+
+def test_two_folders_of_results_are_compared_digit_by_digit(report, few, tmp_path):
+    again, other = tmp_path / "again", tmp_path / "other"
+    cards.write(again, headline("overall_transfer", "ukdale", "ours", {"rmse_increase_percent": 101.8}))
+    cards.write(other, headline("overall_transfer", "ukdale", "ours", {"rmse_increase_percent": 101.801}))
+    cards.write(again, [Card("overall_transfer", "battery, ours", "training_seconds", "ukdale", 5.0)])
+    cards.write(other, [Card("overall_transfer", "battery, ours", "soc_end", "ukdale", 0.9)])
+    same = report("--results", few, "--against", again)
+    assert same.exit_code == 0, same.output
+    assert "overall_transfer ukdale 1 0 0 0" in " ".join(same.output.split())
+    different = report("--results", few, "--against", other)
+    assert different.exit_code == 1
+    assert "overall_transfer ukdale 0 1 0 1" in " ".join(different.output.split())
+    assert "rmse_increase_percent: 101.8 ± None here, 101.801 ± None there" in " ".join(
+        different.output.split()
+    )
+    assert not (tmp_path / "out").exists()
+
+
+def test_folders_that_share_no_table_are_not_called_the_same(report, few, tmp_path):
+    cards.write(tmp_path / "other", [Card("behaviour", "ours", "soc_end", "redd", 0.9)])
+    result = report("--results", few, "--against", tmp_path / "other")
+    assert result.exit_code == 2
+    assert "share no table" in result.output

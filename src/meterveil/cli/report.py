@@ -5,11 +5,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from meterveil.cli import options as opt
+
+if TYPE_CHECKING:
+    from meterveil.bench.report.reading import Results
+
+_SHOWN = 20
 
 
 def report(
@@ -23,6 +28,10 @@ def report(
         Path | None,
         typer.Option(help="Also write the claims into this Markdown file, between its marks."),
     ] = None,
+    against: Annotated[
+        Path | None,
+        typer.Option(help="Only say which figures differ from those of this other folder; 1 if any does."),
+    ] = None,
 ) -> None:
     """Put every measured figure beside the paper's: a page, and tables in CSV and LaTeX. Measures nothing."""
     from meterveil.bench.report.claims import claims
@@ -33,6 +42,9 @@ def report(
     from meterveil.cli.tables import show_file, show_notes, show_table
 
     found = read_results(results)
+    if against:
+        _compare(found, read_results(against))
+        return
     page = write_report(found, out, pictures)
     if markdown:
         write_markdown(found, markdown)
@@ -40,3 +52,19 @@ def report(
     show_table(rows, "the paper beside the measurement", ("verdict",))
     show_notes(missing_lines(found))
     show_file("page", page)
+
+
+def _compare(here: Results, there: Results) -> None:
+    """Show what two folders agree on, name the first figures on which they do not, and end accordingly."""
+    from meterveil.bench.report.same import compare, rows_of
+    from meterveil.cli.tables import show_notes, show_table
+    from meterveil.errors import InputError
+
+    compared = compare(here, there)
+    if not compared:
+        raise InputError("the two folders share no table; give results of the same tables")
+    show_table(rows_of(compared), "figures of both folders, digit by digit", ("data set",))
+    words = [f"{one.table}, {one.dataset}: {words}" for one in compared for words in one.different]
+    show_notes([*words[:_SHOWN], *([f"and {len(words) - _SHOWN} more"] if len(words) > _SHOWN else [])])
+    if words:
+        raise typer.Exit(1)
