@@ -51,10 +51,12 @@ clean:           ## remove what the other targets made
 	find . -name __pycache__ -prune -exec rm -rf {} + -o -name '*.egg-info' -prune -exec rm -rf {} +
 
 $(VENV)/.user: pyproject.toml constraints.txt src/meterveil/data/_lines.c | $(VENV)/bin/python
+	@echo "installing into $(VENV), torch among it: some minutes the first time"
 	$(BIN)/pip install -q -e '.[train]'
 	touch $@
 
 $(VENV)/.dev: pyproject.toml constraints.txt src/meterveil/data/_lines.c | $(VENV)/bin/python
+	@echo "installing into $(VENV), torch among it: some minutes the first time"
 	$(BIN)/pip install -q -e '.[dev]'
 	touch $@ $(VENV)/.user
 

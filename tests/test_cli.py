@@ -134,6 +134,12 @@ def test_a_ration_spends_no_more_of_the_budget_than_of_the_day(meterveil, tmp_pa
     assert json.loads(Path("out/simulate/summary.json").read_text())["defence"] == "nill, rationed"
 
 
+def test_a_battery_that_moved_nothing_is_said_to_have_moved_nothing(meterveil, tmp_path):
+    words = ("simulate", "--defence", "random", "--seed", "4")  # no decoy falls on that day
+    assert "note: the battery moved nothing: random saw no occasion" in meterveil(*words).output
+    assert "moved nothing" not in meterveil("simulate", "--defence", "none").output
+
+
 def test_battery_options_and_file_reach_the_battery(meterveil, tmp_path):
     (tmp_path / "b.json").write_text('{"capacity_kwh": 5, "soc_min": 0.2}')
     words = ["--battery", "b.json", "--power-kw", "2.5", "--budget-kwh", "1", "--export-limit-w", "inf"]

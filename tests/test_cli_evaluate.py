@@ -85,7 +85,7 @@ def test_every_figure_is_kept_as_a_card(compared):
         (("flat", "--threat", "blind"), "no threat model 'blind'; known are fixed and adaptive"),
         (("flat", "--days", "seven"), "no days 'seven'; known are paper and many"),
         (("flat", "--on", "mars"), "--on 'mars' is unknown; known are ukdale, redd and synthetic"),
-        (("flat", "--on", "redd"), "'' is no folder of data sets; pass --data or set METERVEIL_DATA"),
+        (("flat", "--on", "redd"), "no folder of data sets is named; pass --data or set METERVEIL_DATA"),
         (("flat", "--tariff", "cheap"), "no tariff 'cheap'"),
         (("flat", "--against", "nill"), "--against nill is not among the defences; name one of them"),
     ],

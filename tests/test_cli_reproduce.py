@@ -33,12 +33,12 @@ def test_the_tables_and_their_rows_are_listed_without_any_data():
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("--table", "magic"), "no table 'magic'; known are overall_transfer, baseline_comparison"),
-        (("--row", "magic"), "no row 'magic'; known are ours, none, random"),
-        (("--threat", "clean"), "no threat model 'clean'; known are fixed, adaptive"),
+        (("--table", "magic"), "no table 'magic'; known are overall_transfer; baseline_comparison"),
+        (("--row", "magic"), "no row 'magic'; known are ours; none; random"),
+        (("--threat", "clean"), "no threat model 'clean'; known are fixed; adaptive"),
         (("--engine", "dask"), "no engine 'dask'; known are local and ray"),
         (("--address", "10.0.0.1:6379"), "--address 10.0.0.1:6379 is that of a cluster; add --engine ray"),
-        (("--table", "many_days"), "'' is no folder of data sets; pass --data or set METERVEIL_DATA"),
+        (("--table", "many_days"), "no folder of data sets is named; pass --data or set METERVEIL_DATA"),
         ((*CELLS, "--library", "none.json"), "cannot read"),
         ((*CELLS, "--picture", "time.png"), "--picture time.png is one of the profile; add --profile"),
         ((*CELLS, "--profile", "--picture", "time.gif"), "a picture cannot be saved as time.gif; use a name"),
@@ -155,10 +155,11 @@ def test_an_interrupted_command_goes_on_where_it_was_stopped(tmp_path):
         assert time.monotonic() < end, first.poll()
         time.sleep(0.02)
     os.killpg(first.pid, signal.SIGINT)  # as a terminal does: to the command and its workers
-    _, errors = first.communicate(timeout=60)
+    said_last, errors = first.communicate(timeout=60)
     kept = headlines(tmp_path)
     assert first.returncode == 130
     assert "stopped" in errors
+    assert "the same command goes on" in said_last + errors
     assert "Traceback" not in errors
     assert 0 < len(kept) < len(rows)
     second = start(tmp_path, *rows)

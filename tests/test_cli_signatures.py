@@ -112,7 +112,7 @@ def test_a_picture_shows_half_an_hour_at_least_and_the_strongest_minute_whole():
 
 
 REFUSED = {
-    "'' is no folder of data sets; pass --data or set METERVEIL_DATA": ["build"],
+    "no folder of data sets is named; pass --data or set METERVEIL_DATA": ["build"],
     "'nowhere' is no folder of data sets; pass --data": ["build", "--data", "nowhere"],
     "empty is a folder without data of a known kind": ["build", "--data", "empty"],
     "none of 20 uses of kettle, toaster": ["build", "--data", "weak"],

@@ -114,7 +114,7 @@ def test_an_unfinished_training_is_not_overwritten(trained, tmp_path):
         (("--choice", "lucky"), "no choice 'lucky'; known are sampled, greedy"),
         (("--budget-days", "0"), "a budget of 0 days is none"),
         (("--resume",), "holds no training"),
-        (("redd",), "is no folder of data sets; pass --data or set METERVEIL_DATA"),
+        (("redd",), "no folder of data sets is named; pass --data or set METERVEIL_DATA"),
         (("--library", "{tmp}/none.json"), "cannot read"),
     ],
 )

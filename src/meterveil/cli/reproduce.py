@@ -182,9 +182,14 @@ def _plan(chosen: Sequence[Cell], place: Place) -> Plan:
 
 def _run(plan: Plan, engine: Engine) -> Summary:
     from meterveil.bench.reproduce.runner import run
+    from meterveil.cli.tables import show_line
 
-    with progress(plan) as listener:
-        return run(plan, engine, listener)
+    try:
+        with progress(plan) as listener:
+            return run(plan, engine, listener)
+    except KeyboardInterrupt:
+        show_line("what is finished is kept; the same command goes on", "yellow")
+        raise
 
 
 def _report(summary: Summary) -> None:
@@ -236,6 +241,6 @@ def _show_list(chosen: Sequence[Cell]) -> None:
         own = [cell for cell in chosen if cell.table == name]
         if own:
             datasets, threats = ({getattr(cell, part): "" for cell in own} for part in ("dataset", "threat"))
-            labels = ", ".join(dict.fromkeys(cell.row.label for cell in own))
+            labels = "; ".join(dict.fromkeys(cell.row.label for cell in own))
             rows.append([name, table.words, ", ".join(datasets), ", ".join(threats), labels])
     show_table(rows, text_columns=["what", "data sets", "threats", "rows"])

@@ -89,17 +89,19 @@ def cells(
         if threat in row.threats or (rows and threats)
     ]
     if not found:
-        raise InputError(_nothing(chosen, datasets, threats))
+        raise InputError(_nothing(tables, datasets, threats))
     return found
 
 
-def _nothing(tables: Collection[str], datasets: Sequence[str], threats: Sequence[str]) -> str:
+def _nothing(tables: Sequence[str], datasets: Sequence[str], threats: Sequence[str]) -> str:
     """Say why no cell is what was asked for."""
     where = f" on {' and '.join(datasets)}" if datasets else ""
     whom = f" under {' and '.join(threats)} attackers" if threats else ""
+    if not tables:
+        return f"by default no such row is measured{where}{whom}; name its table with --table, see --list"
     return (
-        f"no such row of {', '.join(tables)} can be measured{where}{whom}: rows that name days are of one "
-        "data set, and a table that is not named with --table has its own attackers alone; see --list"
+        f"{' and '.join(tables)} cannot be measured{where}{whom}: the rows name days of another data set; "
+        "choose another table or leave --dataset out"
     )
 
 
@@ -134,4 +136,4 @@ def _datasets(table: Table, asked: Sequence[str], by_name: bool) -> tuple[str, .
 def _check(names: Sequence[str], known: Collection[str], what: str) -> None:
     unknown = next((name for name in names if name not in known), None)
     if unknown is not None:
-        raise InputError(f"there is no {what} {unknown!r}; known are {', '.join(known)}")
+        raise InputError(f"there is no {what} {unknown!r}; known are {'; '.join(known)}")
