@@ -22,7 +22,7 @@ def ending_in_one_line(spoken: Callable[[str], str] = str) -> Iterator[None]:
         _say(spoken(str(error)), typer.colors.RED)
         raise SystemExit(2) from error
     except KeyboardInterrupt as error:
-        _say("stopped", typer.colors.YELLOW)
+        _say(str(error) or "stopped", typer.colors.YELLOW)
         raise SystemExit(130) from error
 
 

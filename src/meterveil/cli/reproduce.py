@@ -182,14 +182,12 @@ def _plan(chosen: Sequence[Cell], place: Place) -> Plan:
 
 def _run(plan: Plan, engine: Engine) -> Summary:
     from meterveil.bench.reproduce.runner import run
-    from meterveil.cli.tables import show_line
 
     try:
         with progress(plan) as listener:
             return run(plan, engine, listener)
-    except KeyboardInterrupt:
-        show_line("what is finished is kept; the same command goes on", "yellow")
-        raise
+    except KeyboardInterrupt as error:
+        raise KeyboardInterrupt("stopped; what is finished is kept, and the same command goes on") from error
 
 
 def _report(summary: Summary) -> None:
