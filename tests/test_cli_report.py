@@ -182,3 +182,13 @@ def test_folders_that_share_no_table_are_not_called_the_same(report, few, tmp_pa
     result = report("--results", few, "--against", tmp_path / "other")
     assert result.exit_code == 2
     assert "share no table" in result.output
+
+
+def test_every_leaderboard_is_saved_as_a_picture(report, tmp_path):
+    figures = {"strongest_f1": 0.3, "strongest_f1_raw": 0.8, "prior_f1": 0.2}
+    made = headline("many_days", "redd", "ours", figures)
+    made += [Card("many_days", "battery, ours", "throughput_kwh", "redd", 8.0)]
+    cards.write(tmp_path / "results", made)
+    result = report("--leaderboards", "pictures")
+    assert result.exit_code == 0, result.output
+    assert (tmp_path / "pictures/leaderboard-many-days-redd.png").stat().st_size > 10_000

@@ -28,6 +28,9 @@ def report(
         Path | None,
         typer.Option(help="Also write the claims into this Markdown file, between its marks."),
     ] = None,
+    leaderboards: Annotated[
+        Path | None, typer.Option(help="Also save the picture of every leaderboard in this folder.")
+    ] = None,
     against: Annotated[
         Path | None,
         typer.Option(help="Only say which figures differ from those of this other folder; 1 if any does."),
@@ -35,7 +38,7 @@ def report(
 ) -> None:
     """Put every measured figure beside the paper's: a page, and tables in CSV and LaTeX. Measures nothing."""
     from meterveil.bench.report.claims import claims
-    from meterveil.bench.report.files import write_markdown, write_report
+    from meterveil.bench.report.files import write_leaderboards, write_markdown, write_report
     from meterveil.bench.report.missing import missing_lines
     from meterveil.bench.report.reading import read_results
     from meterveil.bench.report.text import claim_rows
@@ -48,6 +51,8 @@ def report(
     page = write_report(found, out, pictures)
     if markdown:
         write_markdown(found, markdown)
+    for path in write_leaderboards(found, leaderboards) if leaderboards else []:
+        show_file("picture", path)
     rows = [row[:4] for row in claim_rows(claims(found))]
     show_table(rows, "the paper beside the measurement", ("verdict",))
     show_notes(missing_lines(found))

@@ -1,4 +1,4 @@
-"""What the report leaves behind: the page, each table in CSV and LaTeX, and the claims in Markdown."""
+"""What the report leaves behind: the page, tables in CSV and LaTeX, claims in Markdown, pictures."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from io import StringIO
 from pathlib import Path
 
+from meterveil.bench.report.charts import board_chart
 from meterveil.bench.report.claims import claims
 from meterveil.bench.report.compare import Comparison
 from meterveil.bench.report.latex import latex
@@ -24,6 +25,7 @@ from meterveil.bench.report.text import (
 )
 from meterveil.data import outputs
 from meterveil.errors import InputError
+from meterveil.plots.look import save
 
 PAGE = "report.html"
 TABLES = "tables"
@@ -59,6 +61,16 @@ def write_markdown(results: Results, path: Path) -> Path:
         raise InputError(f"{path} does not say where the claims go; put {BEGIN} and {END} there, once each")
     before, _, rest = text.partition(BEGIN)
     return outputs.write_text(path, before + table + rest.partition(END)[2])
+
+
+def write_leaderboards(results: Results, folder: Path) -> list[Path]:
+    """Save the picture of every leaderboard that has one; those of others' submissions are on the page."""
+    drawn = [(board, board_chart(board)) for board in boards(results) if not board.submitted]
+    return [
+        save(figure, folder / f"leaderboard-{board.table.replace('_', '-')}-{board.dataset}.png")
+        for board, figure in drawn
+        if figure is not None
+    ]
 
 
 def markdown(results: Results) -> str:
