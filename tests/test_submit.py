@@ -11,6 +11,7 @@ from meterveil.bench import cards
 from meterveil.bench.cards import SUBMITTED, Card
 from meterveil.bench.documents import Document
 from meterveil.bench.entries import needed_settings
+from meterveil.bench.reproduce.specs import FIXED, TABLES
 from meterveil.bench.submission import keep, read_submission
 from meterveil.cli import app
 from meterveil.errors import InputError
@@ -18,11 +19,13 @@ from meterveil.errors import InputError
 COMMIT = "0123abc"
 RECORDED = Path(__file__).parents[1] / "results"
 UNFIT = {
-    "baseline_comparison": "the paper's baselines never met adaptive attackers",
-    "evaluation_paper_day": "some of its defences neither, nor is chance at equal kWh beside them",
+    "evaluation_paper_day": "some of its defences met no adaptive attackers, and have no chance beside them",
     "training_observations": "recorded from a checkout with uncommitted changes",
 }
 """Table of ours that could not be submitted -> why."""
+
+SPARED = {row.label for row in TABLES["many_days"].rows if row.threats == FIXED}
+"""Rows of ours that adaptive attackers do not meet unless one asks."""
 
 
 def run(*words):
@@ -201,7 +204,9 @@ def test_what_we_recorded_ourselves_could_be_submitted():
     assert {"many_days", "overall_transfer", "strength_10_training_paper_day"} <= tables
     for table in sorted(tables):
         found = read_submission([RECORDED / table])
-        assert found.problems == ()
+        left = [(where, what) for where, what in found.problems if where.split(" / ")[-1] not in SPARED]
+        assert left == []
+        assert all("attackers that adapt to it (D11)" in what for _, what in found.problems)
         assert found.documents
 
 

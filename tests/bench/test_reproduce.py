@@ -228,9 +228,9 @@ def test_chance_moves_what_the_trainings_moved_on_their_training_days(place):
 
 def test_a_ration_holds_the_policies_of_its_trainings_back(place):
     home = load("synthetic")
-    write_run(place.run("of-0"), home.name, home.days()[:2])
+    write_run(place.run("ration-0"), home.name, home.days()[:2])
     bare, rationed = (
-        Entrant("ours", defence, runs=("of-0",)).contender(place) for defence in (OURS, RationOf(OURS))
+        Entrant("ours", defence, runs=("ration-0",)).contender(place) for defence in (OURS, RationOf(OURS))
     )
     [policy], [alone] = rationed.policies, bare.policies
     assert isinstance(policy, Rationed)
