@@ -19,7 +19,7 @@ THREATS: tuple[ThreatModel, ...] = ("fixed", "adaptive")
 FIXED: tuple[ThreatModel, ...] = ("fixed",)
 
 SEEDS: Mapping[ThreatModel, int] = {"fixed": 5, "adaptive": 3}
-"""Threat model -> trainings of each defence; a network that adapts to one policy learns for nine minutes."""
+"""Threat model -> trainings of each defence; a network that adapts to one policy learns for six minutes."""
 
 
 @dataclass(frozen=True)
