@@ -192,3 +192,12 @@ def test_every_leaderboard_is_saved_as_a_picture(report, tmp_path):
     result = report("--leaderboards", "pictures")
     assert result.exit_code == 0, result.output
     assert (tmp_path / "pictures/leaderboard-many-days-redd.png").stat().st_size > 10_000
+
+
+def test_the_terminal_shows_both_sides_of_every_claim_in_one_line_each(report, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    root = Path(__file__).parents[1]
+    result = report("--results", root / "results", "--pictures", root / "docs/img")
+    assert result.exit_code == 0, result.output
+    heads = [line for line in result.output.splitlines() if line.startswith("claim ")]
+    assert [head.split() for head in heads] == [["claim", "paper", "ours", "verdict"]]

@@ -41,7 +41,7 @@ def report(
     from meterveil.bench.report.files import write_leaderboards, write_markdown, write_report
     from meterveil.bench.report.missing import missing_lines
     from meterveil.bench.report.reading import read_results
-    from meterveil.bench.report.text import claim_rows
+    from meterveil.bench.report.text import brief_rows
     from meterveil.cli.tables import show_file, show_notes, show_table
 
     found = read_results(results)
@@ -53,8 +53,7 @@ def report(
         write_markdown(found, markdown)
     for path in write_leaderboards(found, leaderboards) if leaderboards else []:
         show_file("picture", path)
-    rows = [row[:4] for row in claim_rows(claims(found))]
-    show_table(rows, "the paper beside the measurement", ("verdict",))
+    show_table(brief_rows(claims(found)), "the paper beside the measurement", ("verdict",))
     show_notes(missing_lines(found))
     show_file("page", page)
 

@@ -69,6 +69,19 @@ def claim_rows(claims: Sequence[Comparison]) -> list[list[str]]:
     ]
 
 
+def brief_rows(claims: Sequence[Comparison]) -> list[list[str]]:
+    """Write a row for each claim that fits into a terminal: no interval, no p, no reason."""
+    rows = [["claim", "paper", "ours", "verdict"]]
+    for one in claims:
+        ours = NONE if one.ours is None else found_text(_without_bounds(one.ours), _digits(one))
+        rows.append([one.row, paper_text(one), ours, one.verdict])
+    return rows
+
+
+def _without_bounds(found: Found) -> Found:
+    return found._replace(low=None, high=None, p=None)
+
+
 def command_of(one: Comparison) -> str:
     """Write what measures a figure of ours."""
     return command(one.table, one.dataset, one.threat)
