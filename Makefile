@@ -36,8 +36,9 @@ bench: $(VENV)/.dev            ## measure speed, as ratios within one run; write
 	$(BIN)/python benchmarks/bundle.py
 	$(BIN)/python benchmarks/speed_table.py
 
-pictures: $(VENV)/.dev         ## draw the README's picture anew (needs Chromium)
+pictures: $(VENV)/.dev         ## draw the README's pictures anew (needs Chromium)
 	$(BIN)/meterveil demo --quick --picture docs/img/demo-day.png
+	$(BIN)/meterveil report --leaderboards docs/img
 
 figures: pictures bench        ## rebuild the measured figures and pictures of README and docs
 	$(BIN)/pytest -q tests/data/test_synthetic_realism.py

@@ -137,7 +137,7 @@ def test_a_ration_spends_no_more_of_the_budget_than_of_the_day(meterveil, tmp_pa
 def test_a_battery_that_moved_nothing_is_said_to_have_moved_nothing(meterveil, tmp_path):
     words = ("simulate", "--defence", "random", "--seed", "4")  # no decoy falls on that day
     assert "note: the battery moved nothing: random saw no occasion" in meterveil(*words).output
-    assert "moved nothing" not in meterveil("simulate", "--defence", "none").output
+    assert "moved nothing" not in meterveil("simulate", "--defence", "none", "--ration").output
 
 
 def test_battery_options_and_file_reach_the_battery(meterveil, tmp_path):

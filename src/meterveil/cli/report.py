@@ -14,8 +14,6 @@ from meterveil.cli import options as opt
 if TYPE_CHECKING:
     from meterveil.bench.report.reading import Results
 
-_SHOWN = 20
-
 
 def report(
     *,
@@ -33,7 +31,7 @@ def report(
     ] = None,
     against: Annotated[
         Path | None,
-        typer.Option(help="Only say which figures differ from those of this other folder; 1 if any does."),
+        typer.Option(help="Only compare with this other folder: status 1 where a figure of both differs."),
     ] = None,
 ) -> None:
     """Put every measured figure beside the paper's: a page, and tables in CSV and LaTeX. Measures nothing."""
@@ -60,7 +58,7 @@ def report(
 
 def _compare(here: Results, there: Results) -> None:
     """Show what two folders agree on, name the first figures on which they do not, and end accordingly."""
-    from meterveil.bench.report.same import compare, rows_of
+    from meterveil.bench.report.same import compare, one_sided, rows_of
     from meterveil.cli.tables import show_notes, show_table
     from meterveil.errors import InputError
 
@@ -68,7 +66,8 @@ def _compare(here: Results, there: Results) -> None:
     if not compared:
         raise InputError("the two folders share no table; give results of the same tables")
     show_table(rows_of(compared), "figures of both folders, digit by digit", ("data set",))
-    words = [f"{one.table}, {one.dataset}: {words}" for one in compared for words in one.different]
-    show_notes([*words[:_SHOWN], *([f"and {len(words) - _SHOWN} more"] if len(words) > _SHOWN else [])])
-    if words:
+    show_notes([f"{one.table}, {one.dataset}: {words}" for one in compared for words in one.different])
+    alone = [f"{table}, {dataset}" for table, dataset in one_sided(here, there)]
+    show_notes([f"in one folder alone: {'; '.join(alone)}"] if alone else [])
+    if any(one.different for one in compared):
         raise typer.Exit(1)

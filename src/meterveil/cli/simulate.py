@@ -164,9 +164,9 @@ def _show_doubts(run: Run) -> None:
     from meterveil.cli.tables import show_line, show_notes
 
     show_notes(run.notes)
-    if not run.battery_w.any() and run.defence != "none":
+    if not run.battery_w.any() and not run.defence.startswith("none"):
         show_notes(
-            [f"the battery moved nothing: {run.defence} saw no occasion; try --days 7, or another defence"]
+            [f"the battery moved nothing: {run.defence} saw no occasion; try more days or another defence"]
         )
     for doubt in run.doubts():
         show_line(f"warning: {doubt}", "yellow")

@@ -16,12 +16,12 @@ def data_folder(named: str | Path | None = None, *, or_file: bool = False) -> Pa
     `or_file` is for what can be read from the one file of a data set, too.
     """
     found = os.environ.get(VARIABLE, "") if named is None else str(named)
+    if not found:
+        raise InputError(f"no folder of data sets is named; pass --data or set {VARIABLE}")
     try:
         is_there = Path(found).is_dir() or (or_file and Path(found).is_file())
     except OSError as error:
         raise InputError(f"cannot read {found}: {error.strerror or error}; mend its permissions") from error
-    if not found:
-        raise InputError(f"no folder of data sets is named; pass --data or set {VARIABLE}")
     if not is_there:
         raise InputError(f"{found!r} is no folder of data sets; pass --data or set {VARIABLE}")
     if not os.access(found, os.R_OK, effective_ids=os.access in os.supports_effective_ids):

@@ -34,6 +34,11 @@ def compare(here: Results, there: Results) -> list[Compared]:
     return [_compared(table, ours, theirs) for table in sorted(shared)]
 
 
+def one_sided(here: Results, there: Results) -> list[tuple[str, str]]:
+    """Name the tables and data sets that only one of the folders has."""
+    return sorted({name[:2] for name in _figures(here)} ^ {name[:2] for name in _figures(there)})
+
+
 def rows_of(compared: Sequence[Compared]) -> list[list[str]]:
     """Write a row for each table and data set."""
     head = ["table", "data set", "same", "different", "only here", "only there"]
@@ -64,5 +69,7 @@ def _values(card: Card) -> tuple[float | None, float | None]:
 
 
 def _words(ours: Card, theirs: Card) -> str:
-    here, there = (" ± ".join(str(value) for value in _values(card)) for card in (ours, theirs))
+    here, there = (
+        " ± ".join(str(value) for value in _values(card) if value is not None) for card in (ours, theirs)
+    )
     return f"{ours.row}, {ours.column}: {here} here, {there} there"

@@ -98,7 +98,7 @@ def _nothing(tables: Sequence[str], datasets: Sequence[str], threats: Sequence[s
     where = f" on {' and '.join(datasets)}" if datasets else ""
     whom = f" under {' and '.join(threats)} attackers" if threats else ""
     if not tables:
-        return f"by default no such row is measured{where}{whom}; name its table with --table, see --list"
+        return f"by default no such row is measured{where}{whom}; name its table with --table, or see --list"
     return (
         f"{' and '.join(tables)} cannot be measured{where}{whom}: the rows name days of another data set; "
         "choose another table or leave --dataset out"
