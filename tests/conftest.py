@@ -1,6 +1,7 @@
-"""Real data where they are at hand, and skips that count as failures where CI says so."""
+"""Real data and a browser where they are at hand, and skips that count as failures where CI says so."""
 
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -38,3 +39,12 @@ def real_data() -> Path:
     if not folder:
         pytest.skip("METERVEIL_DATA is not set: it names the folder with ukdale, redd and refit")
     return Path(folder)
+
+
+@pytest.fixture(scope="session")
+def chromium() -> str:
+    """Browser that draws pictures and opens pages."""
+    found = shutil.which("chromium")
+    if found is None:
+        pytest.skip("there is no chromium; install Debian's package of that name")
+    return found

@@ -184,7 +184,7 @@ def test_folders_that_share_no_table_are_not_called_the_same(report, few, tmp_pa
     assert "share no table" in result.output
 
 
-def test_every_leaderboard_is_saved_as_a_picture(report, tmp_path):
+def test_every_leaderboard_is_saved_as_a_picture(report, tmp_path, chromium):
     figures = {"strongest_f1": 0.3, "strongest_f1_raw": 0.8, "prior_f1": 0.2}
     made = headline("many_days", "redd", "ours", figures)
     made += [Card("many_days", "battery, ours", "throughput_kwh", "redd", 8.0)]

@@ -159,7 +159,7 @@ def test_a_page_does_not_run_what_a_household_is_named():
     assert '<td class="words">two words</td>' in text
 
 
-def test_a_picture_is_saved_in_its_format(tmp_path):
+def test_a_picture_is_saved_in_its_format(tmp_path, chromium):
     path = plots.save(plots.library_figure(LIBRARY), tmp_path / "new" / "library.png", width=500)
     assert path.read_bytes().startswith(b"\x89PNG")
     assert [file.name for file in path.parent.iterdir()] == ["library.png"]

@@ -1,7 +1,5 @@
 """The report in a real browser, at the width of a phone and of a desk, without a network."""
 
-import shutil
-
 import pytest
 from playwright.sync_api import sync_playwright
 
@@ -9,7 +7,6 @@ from meterveil.bench.report.files import write_report
 from meterveil.bench.report.reading import read_results
 from report_cards import write_reproduction
 
-CHROMIUM = shutil.which("chromium")
 WIDTHS = (390, 1280)
 
 
@@ -20,11 +17,9 @@ def address(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def browser():
-    if CHROMIUM is None:
-        pytest.skip("there is no chromium; install Debian's package of that name")
+def browser(chromium):
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
         yield browser
         browser.close()
 

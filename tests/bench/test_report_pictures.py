@@ -1,7 +1,6 @@
 """The report's pictures of minutes: drawn from one's own data, embedded whole, and never needed."""
 
 import json
-import shutil
 
 import pytest
 from evaluation_runs import write_run
@@ -15,14 +14,10 @@ from meterveil.errors import InputError
 from meterveil.plots.pictures import phone_path
 from report_cards import reproduction
 
-NO_CHROMIUM = shutil.which("chromium") is None
-
 
 @pytest.fixture(scope="module")
-def drawn(tmp_path_factory):
+def drawn(tmp_path_factory, chromium):
     """Pictures of the synthetic signatures, which need no data."""
-    if NO_CHROMIUM:
-        pytest.skip("there is no chromium; install Debian's package of that name")
     folder = tmp_path_factory.mktemp("pictures")
     draw([], None, folder, folder)
     return folder
