@@ -11,7 +11,8 @@ RMSE, F1 = "rmse_increase_percent", "f1_reduction_percent"
 _WATTS = "the reward pays watts, not secrets, and watts are what RMSE counts; docs/learned-defence.md"
 _BARE = (
     "the reward pays watts, not secrets: the battery is full early, its budget is gone when the evening "
-    "comes, and the evening's uses are bare; a ration mends part of it, not against attackers that adapt; docs/learned-defence.md"
+    "comes, and the evening's uses are bare; a ration mends part of it, until attackers adapt; "
+    "docs/learned-defence.md"
 )
 _BOTH_MORE = "both rows disturb more here, so that the gap in points is larger too; docs/ablations.md"
 _OTHERS = ("random", "rule_based", "ddql_flat", "ddql_mi")
