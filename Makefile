@@ -6,7 +6,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 export PIP_BUILD_CONSTRAINT := $(CURDIR)/constraints.txt
 
-.PHONY: help demo test lint format bench pictures figures reproduce clean
+.PHONY: help demo test slow lint format bench pictures figures reproduce clean
 
 help:            ## list the targets
 	@grep -hE '^[a-z]+: .*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /make \1|/' | column -t -s '|'
@@ -15,7 +15,10 @@ demo: $(VENV)/.user            ## train a defence for the embedded household, at
 	$(BIN)/meterveil demo
 
 test: $(VENV)/.dev             ## run the tests on two cores, with coverage
-	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --cov --cov-report=term:skip-covered
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 -m "not slow" --cov --cov-report=term:skip-covered
+
+slow: $(VENV)/.dev             ## run the slow tests
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 -m slow
 
 lint: $(VENV)/.dev             ## check style, complexity, imports and types
 	$(BIN)/ruff check .
