@@ -1,0 +1,242 @@
+"""Measured figures as one tidy table: a row is a figure, a run says what it was measured with.
+
+`results/` holds a few CSV files for each data set, studies as `study_<name>.csv` with columns
+of their own, and `runs.json`. Tables, leaderboards and claims are queries:
+
+    python -m meterveil.bench.results --where "defence=flat,threat=adaptive,metric=f1"
+
+| column | meaning |
+| --- | --- |
+| dataset, house | whose meter was read |
+| days | `paper` (the paper's test day), `held_out` (all held-out days, D16), a date, or `first..last` |
+| aggregate | `mains` or `submeters` (D2) |
+| defence | name of the defence; `a minus b` for a paired difference |
+| battery | capacity in kWh / power in kW / energy budget in kWh a day, such as `8/4/8` |
+| threat | `clean` (no defence), `fixed`, `adaptive` (D11); empty where no attacker takes part |
+| training | what the attackers learned from |
+| attacker | its name; `all` for a headline over cases, `strongest` for the one that reads most |
+| appliance | its name, `aggregate`, or `all` for the mean |
+| metric, value | the figure; empty where it could not be measured, and `note` says why |
+| change, p | value minus the figure without a defence, and the p value of a t-test over seeds (D9) |
+| spread | standard deviation over seeds, or over days where there is one seed |
+| low, high | 95 % confidence interval over days |
+| seeds, n_days | how many the figure is a mean of |
+| run | key of the run in `runs.json` |
+
+Labels are names to compare, never text to parse. The paper's figures are joined when the table is read.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from io import StringIO
+from pathlib import Path
+from typing import Any, Literal
+
+import pandas as pd
+
+from meterveil.core.battery import Battery
+from meterveil.data import outputs
+from meterveil.errors import InputError
+
+ThreatModel = Literal["clean", "fixed", "adaptive"]
+
+RUNS = "runs.json"
+STUDY = "study_"
+SUBMITTED = "submitted"
+"""Subfolder for figures that were measured elsewhere."""
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One measured figure; see the module for what the columns mean."""
+
+    dataset: str
+    house: int
+    days: str
+    aggregate: str = "mains"
+    defence: str = "none"
+    battery: str = ""
+    threat: str = ""
+    training: str = ""
+    attacker: str = ""
+    appliance: str = ""
+    metric: str = ""
+    value: float | None = None
+    change: float | None = None
+    p: float | None = None
+    spread: float | None = None
+    low: float | None = None
+    high: float | None = None
+    seeds: int = 1
+    n_days: int = 1
+    run: str = ""
+    note: str = ""
+
+
+COLUMNS = tuple(field.name for field in fields(Figure))
+IDENTITY = COLUMNS[: COLUMNS.index("value")]
+"""Columns that say which figure a row holds; no two rows share them."""
+
+NUMBERS = ("value", "change", "p", "spread", "low", "high")
+COUNTS = ("house", "seeds", "n_days")
+DIGITS = 6
+"""Significant digits of a recorded number."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a set of figures was measured with."""
+
+    key: str
+    """Hash of everything that can change the figures."""
+    settings: Mapping[str, Any]
+    """Days, defence, attackers, seeds, signatures, battery and tariff, as far as they are not the paper's."""
+    data: str = ""
+    """Digest of the household record."""
+    versions: Mapping[str, str] | None = None
+    """Versions of the libraries that compute."""
+    commit: str = ""
+
+
+def read(folder: Path) -> pd.DataFrame:
+    """Read the table of all figures in a folder; studies and submissions stay apart."""
+    files = [path for path in sorted(folder.glob("*.csv")) if not path.name.startswith((STUDY, "."))]
+    if not files:
+        raise InputError(f"{folder} holds no results; run the command that measures them first")
+    return pd.concat([read_file(path) for path in files], ignore_index=True)
+
+
+def read_file(path: Path) -> pd.DataFrame:
+    """Read one file of figures and check its columns."""
+    types = dict.fromkeys(NUMBERS, "float64") | dict.fromkeys(COUNTS, "int64")
+    texts = {name: "str" for name in COLUMNS if name not in types}
+    try:
+        missing = {name: [""] for name in NUMBERS}
+        table = pd.read_csv(path, dtype={**types, **texts}, keep_default_na=False, na_values=missing)
+    except (ValueError, OSError) as error:
+        raise InputError(f"{path} is not a table of results: {error}") from error
+    if tuple(table.columns) != COLUMNS:
+        raise InputError(f"{path} has the columns {', '.join(table.columns)}; expected {', '.join(COLUMNS)}")
+    return table
+
+
+def read_runs(folder: Path) -> dict[str, Run]:
+    """Read what the figures of a folder were measured with, by key."""
+    path = folder / RUNS
+    if not path.exists():
+        return {}
+    documents = json.loads(path.read_text(encoding="utf-8"))
+    return {key: Run(key, **document) for key, document in documents.items()}
+
+
+def where(table: pd.DataFrame, **equal: Any) -> pd.DataFrame:
+    """Select the rows in which every named column equals a value, or one of several."""
+    chosen = pd.Series(True, index=table.index)
+    for column, value in equal.items():
+        if column not in table.columns:
+            raise InputError(f"a result has no column {column!r}; columns are {', '.join(table.columns)}")
+        values = value if isinstance(value, (list, tuple, set)) else [value]
+        chosen &= table[column].isin(list(values))
+    return table[chosen]
+
+
+def parse_where(text: str) -> dict[str, Any]:
+    """Read conditions such as "defence=flat,threat=adaptive"; a bar separates alternatives: "house=1|2"."""
+    conditions: dict[str, Any] = {}
+    for part in filter(None, (part.strip() for part in text.split(","))):
+        column, equals, value = part.partition("=")
+        if not equals:
+            raise InputError(f"where has {part!r}; write column=value, several separated by commas")
+        values: list[Any] = value.split("|")
+        conditions[column] = list(map(int, values)) if column in COUNTS else values
+    return conditions
+
+
+def write(folder: Path, figures: Iterable[Figure], runs: Sequence[Run]) -> list[Path]:
+    """Record figures and their runs, all or none; figures with the same identity are replaced."""
+    fresh = pd.DataFrame([asdict(figure) for figure in figures], columns=list(COLUMNS))
+    fresh[list(NUMBERS)] = fresh[list(NUMBERS)].astype("float64")
+    texts: dict[Path, str] = {}
+    for name, part in fresh.groupby(_file_names(fresh)):
+        path = folder / str(name)
+        known = [read_file(path)] if path.exists() else []
+        texts[path] = to_csv(pd.concat([*known, part], ignore_index=True))
+    used = {key for path in folder.glob("*.csv") if path not in texts for key in _run_keys(path)}
+    used |= {key for text in texts.values() for key in pd.read_csv(StringIO(text), dtype=str)["run"]}
+    known_runs = read_runs(folder) | {run.key: run for run in runs}
+    texts[folder / RUNS] = runs_text(run for key, run in known_runs.items() if key in used)
+    outputs.write_all({path: outputs.text_writer(text) for path, text in texts.items()})
+    return list(texts)
+
+
+def to_csv(table: pd.DataFrame) -> str:
+    """Write figures as sorted CSV; of several with the same identity the last one counts."""
+    last = table.drop_duplicates(list(IDENTITY), keep="last").sort_values(list(IDENTITY), kind="stable")
+    return str(last.to_csv(index=False, float_format=f"%.{DIGITS}g", lineterminator="\n"))
+
+
+def runs_text(runs: Iterable[Run]) -> str:
+    """Write runs as JSON, one line each."""
+    lines = []
+    for run in sorted(runs, key=lambda run: run.key):
+        document = asdict(run)
+        key = json.dumps(document.pop("key"))
+        lines.append(f"{key}: {json.dumps(document, sort_keys=True, default=str)}")
+    return "{\n" + ",\n".join(lines) + "\n}\n"
+
+
+def battery_label(battery: Battery) -> str:
+    """Name a battery by capacity in kWh, power in kW and daily budget in kWh."""
+    power_w = (float(battery.charge_w), float(battery.discharge_w))
+    power = "+".join(f"{watts / 1000:g}" for watts in dict.fromkeys(power_w))
+    return f"{float(battery.capacity_kwh):g}/{power}/{float(battery.budget_kwh):g}"
+
+
+def current_commit() -> str:
+    """Name the commit of this package, with a mark where files differ from it; "" outside its checkout."""
+    own = Path(__file__)
+    try:
+        _git(own.parent, "ls-files", "--error-unmatch", own.name)
+        return _git(own.parent, "describe", "--always", "--dirty", "--abbrev=7")
+    except (OSError, subprocess.CalledProcessError):
+        return ""
+
+
+def _file_names(table: pd.DataFrame) -> pd.Series[str]:
+    """Name the file of each row: attacker strength apart from defences, these by kind of days."""
+    days = table["days"].where(table["days"].isin(["paper", "held_out"]), "other_days")
+    subject = days.where(table["threat"] != "clean", "attackers")
+    return table["dataset"] + "_" + subject + ".csv"
+
+
+def _run_keys(path: Path) -> set[str]:
+    return set(pd.read_csv(path, usecols=["run"], dtype=str)["run"].dropna())
+
+
+def _git(folder: Path, *words: str) -> str:
+    command = ("git", *words)
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True)  # noqa: S603
+    return done.stdout.strip()
+
+
+def main() -> None:
+    """Print the figures that meet the conditions, as CSV."""
+    parser = argparse.ArgumentParser(prog="python -m meterveil.bench.results", description=main.__doc__)
+    parser.add_argument("--where", default="", help='such as "defence=flat,threat=adaptive,metric=f1"')
+    parser.add_argument("--results", type=Path, default=Path("results"), help="folder of results")
+    asked = parser.parse_args()
+    try:
+        table = where(read(asked.results), **parse_where(asked.where))
+    except InputError as error:
+        parser.error(str(error))
+    sys.stdout.write(to_csv(table))
+
+
+if __name__ == "__main__":
+    main()
