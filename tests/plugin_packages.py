@@ -12,17 +12,12 @@ def guide_blocks(language):
     return re.findall(rf"```{language}\n(.*?)```", GUIDE.read_text(), re.DOTALL)
 
 
-def install(folder, name, points, **modules):
-    """Put modules into a folder with the metadata of a package; `points` are group -> lines.
-
-    A module of a package in the package is written with a slash: `**{"steps/attack": code}`.
-    """
-    metadata = folder / f"{name}-0.1.dist-info"
-    metadata.mkdir(parents=True)
-    (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 0.1\n")
+def install(folder, name, points, version="0.1", **modules):
+    """Put modules into a folder with the metadata of a package; `points` are group -> lines."""
+    metadata = folder / f"{name}.dist-info"
+    metadata.mkdir(parents=True, exist_ok=True)
+    (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
     text = "".join(f"[meterveil.{group}]\n" + "\n".join(lines) + "\n" for group, lines in points.items())
     (metadata / "entry_points.txt").write_text(text)
     for module, code in modules.items():
-        path = folder / f"{module}.py"
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(dedent(code))
+        (folder / f"{module}.py").write_text(dedent(code))

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from meterveil import entry_points, fingerprint
+from meterveil import entry_points
 from meterveil.attackers import fitting
 from meterveil.attackers.registry import attacker, check_known, known_attackers
 from meterveil.cli import app
@@ -43,7 +43,6 @@ def path(tmp_path, monkeypatch):
 
 def forget():
     entry_points._offered.cache_clear()
-    fingerprint.code_hash.cache_clear()
 
 
 def said(*words):
@@ -143,7 +142,7 @@ def test_a_broken_attacker_is_refused_before_anything_is_fitted(path):
 
 def test_metadata_that_cannot_be_read_offer_nothing(path):
     install(path, "torn", {})
-    (path / "torn-0.1.dist-info" / "entry_points.txt").write_bytes(b"[meterveil.defenders]\nx = \xff\xfe\n")
+    (path / "torn.dist-info" / "entry_points.txt").write_bytes(b"[meterveil.defenders]\nx = \xff\xfe\n")
     install(path, "hush", {"defenders": ["quiet = hush:Quiet"]}, hush=QUIET)
     assert "quiet" in known_defences()
 
@@ -193,26 +192,22 @@ def test_a_kept_fit_of_a_package_is_found_again(path, home):
     assert first == again
 
 
-def test_a_change_of_a_packages_code_makes_another_fit(path, home):
-    points = {"attackers": ["step = steps.attack:Step"]}
-    modules = {
-        "__init__": "",
-        "attack": f"from .parts import DEPTH\n{STEP}",
-        "parts": "from . import more\nDEPTH = 1\n",
-        "more": "import steps.most\n",
-        "most": "",
-        "unused": "",
-    }
-    install(path, "meterveil-step", points, **{f"steps/{name}": code for name, code in modules.items()})
+def test_another_version_of_a_module_or_its_package_makes_another_fit(path, home):
     job = fitting.Job("step", ("kettle",), (home,), 0)
-    keys = [job.key()]
-    for module in ("attack", "parts", "more", "most", "unused"):
+    keys = []
+    for version, code in (
+        ("0.1", STEP),
+        ("0.1", "VERSION = 2\n" + STEP),
+        ("0.2", STEP),
+        ("0.1", STEP + "\n"),
+    ):
         forget()
-        with (path / "steps" / f"{module}.py").open("a") as source:
-            source.write("\n# another thought\n")
+        sys.modules.pop("meterveil_step", None)
+        points = {"attackers": ["step = meterveil_step:Step"]}
+        install(path, "meterveil-step", points, version, meterveil_step=code)
         keys.append(job.key())
-    assert len(set(keys)) == 5
-    assert keys[-1] == keys[-2]
+    assert len(set(keys)) == 3
+    assert keys[0] == keys[3]
 
 
 def test_importing_the_package_or_its_commands_looks_for_nothing():

@@ -5,14 +5,12 @@ from datetime import timedelta
 import numpy as np
 import pytest
 
-from meterveil.attackers import fitting, store
+from meterveil.attackers import baselines, fitting, store
 from meterveil.attackers.protocol import AGGREGATE, meter_of, truth_w
 from meterveil.attackers.registry import ATTACKERS, attacker
-from meterveil.attackers.threat import Defence, adaptive, fixed, masked
-from meterveil.core.battery import Battery
-from meterveil.core.decoys import Library
-from meterveil.core.tariff import PAPER_TARIFF
+from meterveil.attackers.threat import adaptive, fixed, masked
 from meterveil.data import synthetic
+from meterveil.data.run import Setup
 from meterveil.defenders import defender
 from meterveil.errors import InputError
 
@@ -83,7 +81,7 @@ def test_a_finished_fit_is_never_done_again(home, cache):
         np.testing.assert_array_equal(watts(first[name], home), watts(again[name], home))
 
 
-def test_other_data_another_seed_or_other_code_make_another_fit(home, monkeypatch):
+def test_other_data_another_seed_or_a_raised_version_make_another_fit(home, monkeypatch):
     job = fitting.Job("mean", TARGETS, (home,), 0)
     louder = replace(home, aggregate_w=home.aggregate_w + 1.0)
     hidden = replace(home, appliances_w=home.appliances_w | {"kettle": home.appliances_w["kettle"] + 1.0})
@@ -96,7 +94,7 @@ def test_other_data_another_seed_or_other_code_make_another_fit(home, monkeypatc
     ]
     keys = {job.key(), *(other.key() for other in others)}
     assert len(keys) == 7
-    monkeypatch.setattr(fitting, "code_hash", lambda module: "changed")
+    monkeypatch.setattr(baselines, "VERSION", baselines.VERSION + 1)
     assert job.key() not in keys
 
 
@@ -124,15 +122,12 @@ def test_two_processes_fit_what_one_does(home, cache, tmp_path, monkeypatch):
     np.testing.assert_array_equal(watts(together, home), watts(alone, home))
 
 
-def flat():
-    library = Library.of(synthetic.decoy_signatures(np.random.default_rng(0)), "synthetic")
-    return Defence(defender("flat"), Battery(), library, PAPER_TARIFF)
+SETUP = Setup(synthetic.decoy_library())
 
 
 def test_masked_copies_change_the_meter_and_keep_the_truth(home):
     rngs = [np.random.default_rng(n) for n in range(2)]
-    random = replace(flat(), policy=defender("random"))
-    first, second = masked(random, home, rngs)
+    first, second = masked(defender("random"), SETUP, home, rngs)
     assert not np.array_equal(first.aggregate_w, second.aggregate_w)
     np.testing.assert_array_equal(truth_w(first, AGGREGATE), home.aggregate_w)
     np.testing.assert_array_equal(truth_w(first, "kettle"), home.appliances_w["kettle"])
@@ -140,16 +135,16 @@ def test_masked_copies_change_the_meter_and_keep_the_truth(home):
 
 def test_who_never_sees_the_meter_has_nothing_to_adapt_to(home, cache):
     bare = fixed(["prior"], [home], TARGETS, 0)["prior"]
-    adapted = adaptive(["prior"], [home], TARGETS, 0, flat(), copies=3)["prior"]
+    adapted = adaptive(["prior"], [home], TARGETS, 0, defender("flat"), SETUP, copies=3)["prior"]
     np.testing.assert_array_equal(watts(bare, home), watts(adapted, home))
 
 
 def test_an_adaptive_attacker_reads_a_masked_meter_better_than_one_that_never_saw_it(home, cache):
     later = synthetic.household(np.random.default_rng(3), days=6).select([*TARGETS])
     later = later.between(later.days()[4], later.days()[5] + timedelta(days=1))
-    seen = masked(flat(), later, [np.random.default_rng(99)])[0]
+    seen = masked(defender("flat"), SETUP, later, [np.random.default_rng(99)])[0]
     naive = fixed(["fhmm"], [home], TARGETS, 0)["fhmm"]
-    knowing = adaptive(["fhmm"], [home], TARGETS, 0, flat(), copies=2)["fhmm"]
+    knowing = adaptive(["fhmm"], [home], TARGETS, 0, defender("flat"), SETUP, copies=2)["fhmm"]
     naive_w, knowing_w = (
         np.sqrt(np.mean((one.predict(meter_of(seen)).watts["fridge"][0] - truth_w(seen, "fridge")) ** 2))
         for one in (naive, knowing)

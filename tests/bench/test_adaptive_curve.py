@@ -7,7 +7,6 @@ import pytest
 
 from meterveil.attackers import fitting
 from meterveil.attackers.registry import attacker
-from meterveil.attackers.threat import Defence
 from meterveil.bench import cards
 from meterveil.bench.adaptive_curve import (
     Curve,
@@ -21,10 +20,9 @@ from meterveil.bench.cards import Card
 from meterveil.bench.curves import is_reference, lines
 from meterveil.bench.floors import from_documents
 from meterveil.bench.strength import HouseDays, Trial
-from meterveil.core.battery import Battery
-from meterveil.core.tariff import PAPER_TARIFF
 from meterveil.data import settings
 from meterveil.data.load import load
+from meterveil.data.run import Setup
 from meterveil.defenders import defender
 from meterveil.errors import InputError
 
@@ -46,8 +44,7 @@ def curve(home):
         ("fridge", "kettle"),
         {"house": 2},
     )
-    defence = Defence(defender("random"), Battery(), settings.library(), PAPER_TARIFF)
-    return Curve(trial, "random", defence, draws=2)
+    return Curve(trial, "random", defender("random"), Setup(settings.library()), draws=2)
 
 
 def test_every_draw_masks_the_same_day_differently_and_keeps_the_truth(home, curve):

@@ -7,7 +7,6 @@ import pytest
 from evaluation_runs import write_run
 
 from meterveil.attackers.protocol import AGGREGATE
-from meterveil.attackers.threat import Defence
 from meterveil.bench import strength
 from meterveil.bench.adaptive_curve import Curve, masked_test_days
 from meterveil.bench.evaluation.cards import cards_of
@@ -105,8 +104,7 @@ def _is_fridge_rmse(card):
 
 def test_the_masked_days_are_those_that_an_adaptive_curve_reads(home, trial, setup, measured):
     one = contender("random_equal")
-    defence = Defence(one.policies[0], setup.battery, setup.library, setup.tariff)
-    expected = masked_test_days(Curve(trial, "random_equal", defence, SEEDS), home)
+    expected = masked_test_days(Curve(trial, "random_equal", one.policies[0], setup, SEEDS), home)
     found = [day for row in measured["random_equal"].played.days for day in row]
     for ours, theirs in zip(found, expected, strict=True):
         np.testing.assert_array_equal(ours.aggregate_w, theirs.aggregate_w)

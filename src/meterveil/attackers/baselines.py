@@ -18,6 +18,9 @@ from meterveil.attackers.habits import Profile, learn_profile
 from meterveil.attackers.protocol import AGGREGATE, Meter, Prediction, check_targets, truth_w
 from meterveil.data.household import Household
 
+VERSION = 1
+"""Part of the key of a stored fit; raise it when a change alters the figures of these predictors."""
+
 
 @dataclass(frozen=True)
 class Mean:

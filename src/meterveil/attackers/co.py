@@ -30,6 +30,9 @@ from meterveil.attackers.states import running_levels_w
 from meterveil.data.household import Household
 from meterveil.errors import InputError
 
+VERSION = 1
+"""Part of the key of a stored fit; raise it when a change alters the figures of this attacker."""
+
 FEW_APPLIANCES = 12
 """Up to here an appliance has two running levels, beyond it one (NILMTK)."""
 

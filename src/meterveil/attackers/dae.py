@@ -18,6 +18,9 @@ from torch import Tensor, nn
 from meterveil.attackers.neural import Neural
 from meterveil.attackers.supervised import Recipe, power_and_state_loss
 
+VERSION = 1
+"""Part of the key of a stored fit; raise it when a change alters the figures of this attacker."""
+
 WINDOW = 128
 _FILTERS, _WIDTH, _WAIST = 8, 4, 128
 

@@ -22,6 +22,9 @@ from meterveil.attackers.neural import Neural
 from meterveil.attackers.supervised import Recipe
 from meterveil.attackers.transformer import WindowTransformer, disaggregation_loss, masked
 
+VERSION = 1
+"""Part of the key of a stored fit; raise it when a change alters the figures of this attacker."""
+
 WINDOW = 128
 MASKED_SHARE = 0.25
 PRETRAINING = 0.1

@@ -43,6 +43,9 @@ from meterveil.attackers.stretches import in_stretches
 from meterveil.data.household import Household
 from meterveil.data.protocols import on_threshold_w
 
+VERSION = 1
+"""Part of the key of a stored fit; raise it when a change alters the figures of this attacker."""
+
 Decoder = Literal["marginals", "viterbi"]
 
 REST = "rest"

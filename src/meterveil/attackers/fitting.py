@@ -6,13 +6,9 @@ An interrupted run loses only the fits under way; the next one goes on from ther
 from __future__ import annotations
 
 import hashlib
-import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from functools import cache
-from importlib.metadata import version
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple, TypedDict, cast
 
@@ -20,12 +16,11 @@ import numpy as np
 from joblib import Parallel, delayed
 
 from meterveil.attackers import store
-from meterveil.attackers.protocol import Attacker, truth_w
-from meterveil.attackers.registry import attacker, check_known, module_of
-from meterveil.data.cache import cache_folder
+from meterveil.attackers.protocol import Attacker
+from meterveil.attackers.registry import attacker, check_known, version_of
+from meterveil.data.cache import cache_folder, household_digest, key_of, library_versions
 from meterveil.data.household import Household
 from meterveil.errors import InputError
-from meterveil.fingerprint import code_hash
 
 
 class Job(NamedTuple):
@@ -44,17 +39,10 @@ class Job(NamedTuple):
         return cache_folder() / "attackers" / f"{self.name}-{self.key()}"
 
     def key(self) -> str:
-        """Hash everything that can change the fit: code, libraries, attacker, targets, seed and data."""
-        code = [code_hash(module) for module in (module_of(self.name), __name__)]
-        asked = [self.name, self.targets, self.seed, self.epochs]
-        digest = hashlib.sha256(json.dumps([code, _versions(), asked]).encode())
-        for household in self.households:
-            digest.update(str(household.timezone).encode())
-            digest.update(household.minutes.as_unit("s").asi8.tobytes())
-            digest.update(household.aggregate_w.tobytes())
-            for target in self.targets:
-                digest.update(truth_w(household, target).tobytes())
-        return digest.hexdigest()[:24]
+        """Hash what decides the fit: attacker, its version, targets, seed, data and computing libraries."""
+        data = [household_digest(household, self.targets) for household in self.households]
+        libraries = library_versions("numpy", "torch")
+        return key_of(self.name, version_of(self.name), self.targets, self.seed, self.epochs, data, libraries)
 
 
 class Options(TypedDict, total=False):
@@ -124,8 +112,3 @@ def _shortened(unfitted: Attacker, job: Job) -> Attacker:
     if recipe is None:
         raise InputError(f"{job.name} is not trained in epochs; give the names of neural attackers")
     return cast(Attacker, replace(cast(Any, unfitted), recipe=replace(recipe, epochs=job.epochs)))
-
-
-@cache
-def _versions() -> dict[str, str]:
-    return {name: version(name) for name in ("numpy", "torch") if find_spec(name)}

@@ -22,6 +22,9 @@ from meterveil.attackers.neural import Neural
 from meterveil.attackers.supervised import Recipe, power_and_state_loss
 from meterveil.attackers.transformer import block
 
+VERSION = 1
+"""Part of the key of a stored fit; raise it when a change alters the figures of this attacker."""
+
 WINDOW = 128
 _WIDTH, _LAYERS, _HEADS, _DROPOUT = 96, 3, 8, 0.2
 _DILATIONS = (1, 2, 4, 8)

@@ -6,7 +6,13 @@ from importlib import import_module
 from typing import cast
 
 from meterveil.attackers.protocol import Attacker
-from meterveil.entry_points import ATTACKER_GROUP, build_offered, module_offering, offered_names
+from meterveil.entry_points import (
+    ATTACKER_GROUP,
+    build_offered,
+    module_offering,
+    offered_names,
+    package_offering,
+)
 from meterveil.errors import InputError
 
 ATTACKERS: dict[str, str] = {
@@ -43,11 +49,13 @@ def attacker(name: str) -> Attacker:
     return cast(Attacker, build_offered(ATTACKER_GROUP, name))
 
 
-def module_of(name: str) -> str:
-    """Name the module that an attacker is written in."""
+def version_of(name: str) -> str:
+    """Return the VERSION of an attacker's module; for a plug-in, its package and version first."""
     if name in ATTACKERS:
-        return ATTACKERS[name].split(":")[0]
-    return module_offering(ATTACKER_GROUP, name)
+        return str(import_module(ATTACKERS[name].split(":")[0]).VERSION)
+    check_known(name)
+    module = import_module(module_offering(ATTACKER_GROUP, name))
+    return f"{package_offering(ATTACKER_GROUP, name)} {getattr(module, 'VERSION', '')}".strip()
 
 
 def known_attackers() -> tuple[str, ...]:

@@ -23,6 +23,9 @@ from meterveil.attackers.examples import Batch
 from meterveil.attackers.neural import Neural
 from meterveil.attackers.supervised import Recipe, power_and_state_loss
 
+VERSION = 1
+"""Part of the key of a stored fit; raise it when a change alters the figures of this attacker."""
+
 WINDOW = 99
 STRETCH = 128
 """Minutes answered for at once in training: one pass of the stack for as many windows."""

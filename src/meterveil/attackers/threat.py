@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import timedelta
 from typing import Unpack
 
@@ -12,11 +12,9 @@ import numpy as np
 from meterveil.attackers.fitting import Options, fit
 from meterveil.attackers.protocol import AGGREGATE, Attacker
 from meterveil.attackers.registry import FLOORS
-from meterveil.core.battery import Battery
-from meterveil.core.decoys import Library
 from meterveil.core.rollout import Policy, rollout
-from meterveil.core.tariff import Tariff
 from meterveil.data.household import Household
+from meterveil.data.run import Setup
 from meterveil.data.scenario import span
 from meterveil.errors import InputError
 
@@ -24,18 +22,9 @@ COPIES = 12
 """Masked copies of the training days that an adaptive attacker learns from, each with dice of its own."""
 
 
-@dataclass(frozen=True)
-class Defence:
-    """A defence with the battery and the tariff that it works with."""
-
-    policy: Policy
-    battery: Battery
-    library: Library
-    tariff: Tariff
-    soc_start: float = 0.5
-
-
-def masked(defence: Defence, household: Household, rngs: Sequence[np.random.Generator]) -> list[Household]:
+def masked(
+    policy: Policy, setup: Setup, household: Household, rngs: Sequence[np.random.Generator]
+) -> list[Household]:
     """Run the defence over a household's days, once with each generator, SoC carried over midnight.
 
     The copies keep the true appliances, and the load that the battery hid as what `AGGREGATE` really was.
@@ -45,19 +34,19 @@ def masked(defence: Defence, household: Household, rngs: Sequence[np.random.Gene
         raise InputError(f"{household.name} records no whole day; a defence is run over civil days")
     end = days[-1] + timedelta(days=1)
     part = household.between(days[0], end)
-    one = span(household, days[0], end, defence.tariff)
+    one = span(household, days[0], end, setup.tariff)
     scenario = one.rows([0] * len(rngs))
-    trace = rollout(defence.policy, defence.battery, defence.library, scenario, rngs, defence.soc_start)
+    trace = rollout(policy, setup.battery, setup.library, scenario, rngs)
     truth = {**part.appliances_w, AGGREGATE: part.aggregate_w}
     return [replace(part, aggregate_w=meter_w.copy(), appliances_w=truth) for meter_w in trace.meter_w]
 
 
 def masked_copies(
-    defence: Defence, households: Sequence[Household], copies: int, seed: int
+    policy: Policy, setup: Setup, households: Sequence[Household], copies: int, seed: int
 ) -> list[Household]:
     """Make what an adaptive attacker learns from: each copy of each household with dice of its own."""
     rngs = [np.random.default_rng([seed, copy, 0xADA9]) for copy in range(copies)]
-    return [copy for household in households for copy in masked(defence, household, rngs)]
+    return [copy for household in households for copy in masked(policy, setup, household, rngs)]
 
 
 def fixed(
@@ -76,7 +65,8 @@ def adaptive(
     households: Sequence[Household],
     targets: Sequence[str],
     seed: int,
-    defence: Defence,
+    policy: Policy,
+    setup: Setup,
     copies: int = COPIES,
     **options: Unpack[Options],
 ) -> dict[str, Attacker]:
@@ -86,5 +76,5 @@ def adaptive(
     """
     blind = [name for name in names if name in FLOORS]
     seeing = [name for name in names if name not in FLOORS]
-    copied = masked_copies(defence, households, copies, seed) if seeing else []
+    copied = masked_copies(policy, setup, households, copies, seed) if seeing else []
     return fit(blind, households, targets, seed, **options) | fit(seeing, copied, targets, seed, **options)

@@ -15,12 +15,14 @@ import numpy as np
 from meterveil.attackers.fitting import Job, Options
 from meterveil.attackers.protocol import Attacker
 from meterveil.attackers.registry import ATTACKERS, attacker
-from meterveil.attackers.threat import COPIES, Defence, adaptive, fixed, masked
+from meterveil.attackers.threat import COPIES, adaptive, fixed, masked
 from meterveil.bench.cards import Card
 from meterveil.bench.curves import CLEAN, FLOOR
 from meterveil.bench.scoring import Scores, score
 from meterveil.bench.strength import Houses, Trial, card_of, measure
+from meterveil.core.rollout import Policy
 from meterveil.data.household import Household
+from meterveil.data.run import Setup
 from meterveil.data.settings import battery_values
 from meterveil.data.splits import consecutive_pieces
 from meterveil.errors import InputError
@@ -55,7 +57,8 @@ class Curve:
     trial: Trial
     """Its training is of one house, the one that is read."""
     name: str
-    defence: Defence
+    policy: Policy
+    setup: Setup
     draws: int = DRAWS
 
     @property
@@ -65,8 +68,8 @@ class Curve:
             **self.trial.settings,
             "defence": self.name,
             "seed": self.trial.seed,
-            "battery": battery_values(self.defence.battery),
-            "library": self.defence.library.digest(),
+            "battery": battery_values(self.setup.battery),
+            "library": self.setup.library.digest(),
         }
 
 
@@ -119,7 +122,7 @@ def masked_test_days(curve: Curve, home: Household) -> list[Household]:
     """Run the defence over the test days, with dice that no attacker has seen; SoC carried over midnight."""
     rngs = [np.random.default_rng([curve.trial.seed, draw, 0x7E57]) for draw in range(curve.draws)]
     pieces = consecutive_pieces(home, curve.trial.test.days)
-    copies = [copy for piece in pieces for copy in masked(curve.defence, piece, rngs)]
+    copies = [copy for piece in pieces for copy in masked(curve.policy, curve.setup, piece, rngs)]
     return [copy.day(day) for copy in copies for day in copy.days()]
 
 
@@ -130,7 +133,7 @@ def _fit(
     options: Options = {"workers": workers, "on_done": on_done, "epochs": point.epochs}
     if point.copies == 0:
         return fixed(names, [taught], targets, seed, **options)
-    return adaptive(names, [taught], targets, seed, curve.defence, point.copies, **options)
+    return adaptive(names, [taught], targets, seed, curve.policy, curve.setup, point.copies, **options)
 
 
 def _cards(curve: Curve, point: Point, name: str, scores: Scores) -> list[Card]:

@@ -43,15 +43,12 @@ def points(copies: str, epochs: str) -> tuple[str, list[Point]]:
 
 def curve_of(trial: Trial, defence: str) -> Curve:
     """Put a defence with its documented settings between the house and the attackers."""
-    from meterveil.attackers.threat import Defence
     from meterveil.bench.adaptive_curve import Curve
-    from meterveil.core.battery import Battery
-    from meterveil.core.tariff import PAPER_TARIFF
     from meterveil.data import settings
+    from meterveil.data.run import Setup
     from meterveil.defenders import defender
 
-    made = Defence(defender(defence), Battery(), settings.library(), PAPER_TARIFF)
-    return Curve(trial, defence, made)
+    return Curve(trial, defence, defender(defence), Setup(settings.library()))
 
 
 def measured_points(

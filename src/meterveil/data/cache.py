@@ -1,7 +1,7 @@
-"""Keep minute means as Parquet, so that a large file is parsed once.
+"""Cache folder, cache keys, and parsed minute means as Parquet.
 
-An entry is found by what identifies the file: its path, size and time of change, and the version of the
-reader. The cache is a convenience: whatever is wrong with it, the file itself is read.
+A key is a hash of what decides a result: its settings, its data, the versions of the libraries that compute,
+and the VERSION of the module that produces it. Source code is never hashed.
 """
 
 from __future__ import annotations
@@ -12,8 +12,10 @@ import json
 import os
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -21,24 +23,58 @@ from pyarrow import parquet
 
 from meterveil.data.minutes import Series
 
+if TYPE_CHECKING:
+    from meterveil.data.household import Household
+
 READER_VERSION = 2
-"""Goes up whenever a reader would give other minutes for the same file."""
+"""Version of the file readers; raise it when a reader gives other minutes for the same file."""
 
 ENCODING = {"minute": "DELTA_BINARY_PACKED", "watts": "PLAIN"}
-"""Minutes mostly follow each other and shrink to nothing; the watts cost more time than they would save."""
+"""Consecutive minutes compress well; compressing the watts costs more time than it saves."""
 
 SMALLEST_CACHED_BYTES = 1_000_000
-"""A smaller file is parsed faster than its entry is found."""
+"""Size below which parsing a file is faster than using the cache."""
+
+
+def key_of(*parts: Any) -> str:
+    """Hash parts that JSON can express (numbers, text, lists, dicts); equal parts give equal keys."""
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:24]
+
+
+def library_versions(*names: str) -> dict[str, str]:
+    """Return the versions of these libraries; one that is not installed is left out."""
+    versions = {}
+    for name in names:
+        with contextlib.suppress(PackageNotFoundError):
+            versions[name] = version(name)
+    return versions
+
+
+def household_digest(household: Household, targets: Sequence[str]) -> str:
+    """Hash the minutes, the meter and the target appliances of a household.
+
+    A masked household lists its true load as an appliance; without one, the meter is the true load.
+    """
+    digest = hashlib.sha256(household.timezone.encode())
+    digest.update(household.minutes.as_unit("s").asi8.tobytes())
+    digest.update(household.aggregate_w.tobytes())
+    for target in targets:
+        digest.update(target.encode())
+        digest.update(household.appliances_w.get(target, np.zeros(0)).tobytes())
+    return digest.hexdigest()[:24]
 
 
 def cached(path: Path, key: str, read: Callable[[], Series]) -> Series:
-    """Return what `read` makes of the file at `path`, from the cache where it is known.
+    """Return what `read` makes of the file at `path`, from the cache if it has an entry.
 
-    `key` tells apart several things that are read from one file, such as its columns.
+    `key` distinguishes several series that are read from one file, such as its columns. An entry belongs to
+    the file's path, size and modification time. A damaged cache is ignored and the file is read.
     """
     if path.stat().st_size < SMALLEST_CACHED_BYTES:
         return read()
-    entry = cache_folder() / f"{_identity(path, key)}.parquet"
+    status = path.stat()
+    identity = key_of(str(path.resolve()), status.st_size, status.st_mtime_ns, READER_VERSION, key)
+    entry = cache_folder() / f"{identity}.parquet"
     known = _load(entry)
     if known is not None:
         return known
@@ -49,7 +85,7 @@ def cached(path: Path, key: str, read: Callable[[], Series]) -> Series:
 
 
 def cache_folder() -> Path:
-    """Folder of the entries: `$METERVEIL_CACHE`, or the platform's place for caches."""
+    """Return the cache folder: `$METERVEIL_CACHE`, or the default of the platform."""
     if named := os.environ.get("METERVEIL_CACHE"):
         return Path(named)
     if sys.platform == "win32":
@@ -59,12 +95,6 @@ def cache_folder() -> Path:
     else:
         base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(base) / "meterveil"
-
-
-def _identity(path: Path, key: str) -> str:
-    status = path.stat()
-    parts = [str(path.resolve()), status.st_size, status.st_mtime_ns, READER_VERSION, key]
-    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
 
 
 def _load(entry: Path) -> Series | None:
@@ -78,7 +108,7 @@ def _load(entry: Path) -> Series | None:
 
 
 def _store(entry: Path, series: Series) -> None:
-    """Write beside the entry and rename, so that no reader ever meets half an entry."""
+    """Write to a temporary file and rename it, so that no reader sees half an entry."""
     entry.parent.mkdir(parents=True, exist_ok=True)
     table = pa.table({"minute": series.minute, "watts": series.watts})
     table = table.replace_schema_metadata({"notes": json.dumps(series.notes)})

@@ -14,7 +14,7 @@ import numpy as np
 from meterveil.attackers.fitting import Job
 from meterveil.attackers.protocol import AGGREGATE, Attacker
 from meterveil.attackers.registry import FLOORS, check_known
-from meterveil.attackers.threat import COPIES, Defence, adaptive, fixed
+from meterveil.attackers.threat import COPIES, adaptive, fixed
 from meterveil.bench.cards import ThreatModel
 from meterveil.bench.evaluation.defences import Contender, check_unseen
 from meterveil.bench.evaluation.play import Played, play
@@ -151,8 +151,7 @@ def _adapted(
     trial, setup, copies = bare.spec.trial, bare.spec.setup, bare.spec.copies
     fitted: list[Mapping[str, Attacker]] = []
     for policy in one.policies:
-        defence = Defence(policy, setup.battery, setup.library, setup.tariff)
-        asked = (names, bare.taught, trial.fitted, trial.seed, defence, copies)
+        asked = (names, bare.taught, trial.fitted, trial.seed, policy, setup, copies)
         fitted.append(adaptive(*asked, workers=workers, on_done=on_done))
     return fitted if len(fitted) > 1 else fitted * seeds
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from meterveil.attackers.fitting import Job
 from meterveil.attackers.store import CARD
-from meterveil.attackers.threat import Defence, adaptive, fixed
+from meterveil.attackers.threat import adaptive, fixed
 from meterveil.bench.reproduce.entrant import Entrant
 from meterveil.bench.reproduce.place import Place, digest, versions
 from meterveil.bench.strength import Trial
@@ -90,11 +90,12 @@ class Adapt:
     def run(self, place: Place, key: str) -> None:
         """Fit it by the very call that the cell will make."""
         policy, setup = self.entrant.contender(place).policies[self.policy], self.entrant.setup(place)
-        defence = Defence(policy, setup.battery, setup.library, setup.tariff)
         homes, targets = _taught(self.trial, place), self.trial.fitted
         made: list[Job] = []
         seed = self.trial.seed
-        adaptive([self.name], homes, targets, seed, defence, self.copies, workers=1, on_done=made.append)
+        adaptive(
+            [self.name], homes, targets, seed, policy, setup, self.copies, workers=1, on_done=made.append
+        )
         note = {
             "format": "meterveil-adapted-1",
             "attacker": self.name,
