@@ -1,0 +1,387 @@
+"""Experiments as data: defences, cells and tables.
+
+A *cell* is what is measured and recorded at once: one defence on some days of one house under one threat
+model. Tables name cells; a cell that several tables show is measured and recorded once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+from meterveil.attackers.registry import PAPER_SIX
+from meterveil.bench.results import ThreatModel, battery_label
+from meterveil.core.battery import Battery
+from meterveil.data.protocols import PROTOCOLS, REDD_EVALUATION_DAYS, UKDALE_EVALUATION_DAYS, EvaluationDay
+from meterveil.errors import InputError
+
+SYNTHETIC = "synthetic"
+BOTH = ("ukdale", "redd")
+DATASETS = (*BOTH, SYNTHETIC)
+THREATS: tuple[ThreatModel, ...] = ("fixed", "adaptive")
+FIXED: tuple[ThreatModel, ...] = ("fixed",)
+PAPER, HELD_OUT = "paper", "held_out"
+"""Days: the paper's test day, and all held-out days of its house (D16)."""
+
+MANAGER = "manager"
+RATIONED, RANDOM_EQUAL = "rationed", "random_equal"
+
+SEEDS: Mapping[ThreatModel, int] = {"fixed": 5, "adaptive": 3}
+"""Threat model -> trainings of each defence; adaptive attackers are fitted for each, which takes long."""
+
+ATTACKERS: Mapping[ThreatModel, tuple[str, ...]] = {"fixed": PAPER_SIX, "adaptive": ("fhmm", "bert4nilm")}
+"""Threat model -> attackers; the adaptive ones are the best classical and the best neural on clean data."""
+
+Changes = tuple[tuple[str, float], ...]
+"""Fields of the battery that differ from the paper's, with their values."""
+
+
+@dataclass(frozen=True)
+class Training:
+    """Training of a learned defence; the defaults are those of the main result."""
+
+    method: str = MANAGER
+    """`manager`, `ddql_flat` or `ddql_mi`."""
+    preset: str = "fast"
+    probe: str = "transformer"
+    signatures: str = "main"
+    """Name of a part of the signature library; `main` is all of it."""
+    weight: float = 1.0
+    """Lambda: 1 rewards privacy alone, 0 cost alone."""
+    budget_days: float | None = None
+    """Days to simulate; None for the preset's."""
+    probe_epochs: int = 5
+
+
+@dataclass(frozen=True)
+class DefenceSpec:
+    """Recipe of a defence: a rule, a training, or a rule that builds on a training."""
+
+    rule: str = ""
+    """Name of a defence that is not trained, `rationed`, or empty for the trained policy itself."""
+    training: Training | None = None
+    """With `random_equal`, the training whose throughput it moves (D8)."""
+
+
+OURS = Training()
+LAMBDAS = (0.0, 0.02, 0.05, 0.1, 0.25, 0.5, 0.75, 1.0)
+"""Weights of privacy, closer together at the lower end, where the trade-off turns."""
+
+DEFENCES: dict[str, DefenceSpec] = {
+    **{name: DefenceSpec(name) for name in ("none", "random", "rule_based", "flat", "flat_decoys")},
+    "random_equal": DefenceSpec(RANDOM_EQUAL, OURS),
+    "ddql_flat": DefenceSpec(training=Training("ddql_flat")),
+    "ddql_mi": DefenceSpec(training=Training("ddql_mi")),
+    "ours": DefenceSpec(training=OURS),
+    "ours_paper_settings": DefenceSpec(training=Training(preset="paper")),
+    "ours_patient": DefenceSpec(training=Training(preset="patient")),
+    "ours_rationed": DefenceSpec(RATIONED, OURS),
+    **{f"ours_{probe}": DefenceSpec(training=Training(probe=probe)) for probe in ("lstm", "cnn", "identity")},
+    "ours_9_signatures": DefenceSpec(training=Training(signatures="nine")),
+    "ours_7_signatures": DefenceSpec(training=Training(signatures="seven")),
+    "ours_5_signatures": DefenceSpec(training=Training(signatures="five")),
+    "ours_3_signatures": DefenceSpec(training=Training(signatures="three")),
+    **{f"ours_lambda_{w:g}": DefenceSpec(training=Training(weight=w)) for w in LAMBDAS if w != OURS.weight},
+}
+"""Label in the results -> how the defence is made."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """Row of a table, under the paper's label where the paper has it."""
+
+    label: str
+    defence: str
+    battery: Changes = ()
+    days: str | EvaluationDay = PAPER
+    against: str = ""
+    """Defence to subtract: the row then shows the difference of each figure."""
+    threats: tuple[ThreatModel, ...] = THREATS
+    """Threat models that are measured unless others are named."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """Table of the paper or beyond it, with the data sets and threat models that it has by default."""
+
+    title: str
+    rows: tuple[Row, ...]
+    datasets: tuple[str, ...] = ("ukdale",)
+    threats: tuple[ThreatModel, ...] = FIXED
+
+
+def _power(kilowatts: float) -> Changes:
+    return (("charge_w", 1000.0 * kilowatts), ("discharge_w", 1000.0 * kilowatts))
+
+
+def _evaluated(days: Sequence[EvaluationDay]) -> tuple[Row, ...]:
+    return tuple(Row(f"{day.day} house {day.house}", "ours", days=day) for day in days)
+
+
+_CAPACITIES: dict[int, Changes] = {kwh: (("capacity_kwh", float(kwh)),) for kwh in (2, 4, 12)}
+
+_COMPARED = (
+    Row("none", "none"),
+    Row("random", "random", threats=FIXED),
+    Row("random_equal", "random_equal"),
+    Row("rule_based", "rule_based", threats=FIXED),
+    Row("ddql_flat", "ddql_flat", threats=FIXED),
+    Row("ddql_mi", "ddql_mi", threats=FIXED),
+    Row("flat", "flat"),
+    Row("flat_decoys", "flat_decoys"),
+    Row("ours", "ours"),
+    Row("ours (paper's settings)", "ours_paper_settings", threats=FIXED),
+)
+
+TABLES: dict[str, Table] = {
+    "overall_transfer": Table("main result on both data sets", (Row("ours", "ours"),), BOTH),
+    "baseline_comparison": Table(
+        "other defences, with the random baseline of equal throughput", _COMPARED, BOTH, THREATS
+    ),
+    "probe_ablation": Table(
+        "probe that the reward is computed with",
+        (
+            Row("transformer", "ours"),
+            *(Row(probe, f"ours_{probe}") for probe in ("lstm", "cnn", "identity")),
+        ),
+    ),
+    "signature_size_ablation": Table(
+        "number of signatures in the library",
+        (Row("10", "ours"), *(Row(f"{size}", f"ours_{size}_signatures") for size in (9, 7, 5, 3))),
+    ),
+    "battery_sensitivity": Table(
+        "capacity, power and daily throughput of the battery",
+        (
+            Row("main", "ours"),
+            *(Row(f"capacity {kwh} kWh", "ours", changes) for kwh, changes in _CAPACITIES.items()),
+            *(Row(f"power {kw} kW", "ours", _power(kw)) for kw in (1, 2, 6)),
+            *(Row(f"throughput {kwh} kWh", "ours", (("budget_kwh", float(kwh)),)) for kwh in (2, 4, 6)),
+            Row("rationed, main", "ours_rationed"),
+            *(
+                Row(f"rationed, capacity {kwh} kWh", "ours_rationed", changes)
+                for kwh, changes in _CAPACITIES.items()
+            ),
+        ),
+    ),
+    "lambda_sweep": Table(
+        "trade-off between privacy and cost",
+        tuple(Row(f"lambda {w:g}", "ours" if w == OURS.weight else f"ours_lambda_{w:g}") for w in LAMBDAS),
+    ),
+    "heldout_day_generalization": Table(
+        "other days and houses of UK-DALE, without retraining", _evaluated(UKDALE_EVALUATION_DAYS)
+    ),
+    "heldout_day_generalization_redd": Table(
+        "other days and houses of REDD, without retraining", _evaluated(REDD_EVALUATION_DAYS), ("redd",)
+    ),
+    "gap_to_chance": Table(
+        "ours minus the random baseline of equal throughput",
+        (
+            Row("one day", "ours", against="random_equal"),
+            Row("many days", "ours", days=HELD_OUT, against="random_equal"),
+        ),
+        BOTH,
+        THREATS,
+    ),
+    "remedies": Table(
+        "remedies for a daily budget that is used up before the evening",
+        tuple(
+            Row(f"{label}, {words}", defence, days=days)
+            for days, words in ((PAPER, "one day"), (HELD_OUT, "many days"))
+            for label, defence in (
+                ("ours", "ours"),
+                ("patient", "ours_patient"),
+                ("rationed", "ours_rationed"),
+            )
+        ),
+        BOTH,
+    ),
+    "many_days": Table(
+        "all held-out days of the same house, SoC carried over midnight",
+        tuple(replace(row, days=HELD_OUT) for row in _COMPARED),
+        BOTH,
+        THREATS,
+    ),
+}
+"""Name -> table; the paper's tables have the names of the files in `bench/reported`."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """Defence on some days of a house under one threat model, with the effort that is spent on it."""
+
+    dataset: str
+    house: int
+    days: str
+    """`paper`, `held_out` or an ISO date."""
+    defence: str
+    battery: Changes
+    threat: ThreatModel
+    attackers: tuple[str, ...]
+    seeds: int
+    copies: int = 12
+    """Masked copies of the training days that an adaptive attacker learns from."""
+    against: str = ""
+    budget_days: float | None = None
+    probe_epochs: int = 5
+
+    @property
+    def title(self) -> str:
+        """Name the cell for people."""
+        parts = (self.label, f"{self.dataset} house {self.house}", self.days, self.threat)
+        return ", ".join(parts if not self.battery else (*parts, f"battery {self.battery_label}"))
+
+    @property
+    def label(self) -> str:
+        """Name the defence as the results do."""
+        return f"{self.defence} minus {self.against}" if self.against else self.defence
+
+    @property
+    def battery_label(self) -> str:
+        """Name the battery as the results do."""
+        return battery_label(Battery(**dict(self.battery)))
+
+    @property
+    def columns(self) -> dict[str, Any]:
+        """Select the cell's figures in the results, those of all threat models; see `results.where`."""
+        return {
+            "dataset": self.dataset,
+            "house": self.house,
+            "days": self.days,
+            "aggregate": "mains",
+            "defence": self.label,
+            "battery": self.battery_label,
+        }
+
+    def spec(self, defence: str) -> DefenceSpec:
+        """Look a defence up, its training cut to what is spent on this cell."""
+        found = DEFENCES[defence]
+        if found.training is None:
+            return found
+        cut = replace(found.training, budget_days=self.budget_days, probe_epochs=self.probe_epochs)
+        return replace(found, training=cut)
+
+
+@dataclass(frozen=True)
+class Effort:
+    """Amount of computation that is spent on each cell."""
+
+    seeds: int | None = None
+    """Trainings of each defence; None for the number that the threat model has."""
+    attackers: Mapping[ThreatModel, tuple[str, ...]] | None = None
+    """Threat model -> attackers; None for the usual ones."""
+    copies: int = 12
+    budget_days: float | None = None
+    probe_epochs: int = 5
+
+
+FULL = Effort()
+_CLASSICAL = ("co", "fhmm")
+QUICK = Effort(2, {"fixed": _CLASSICAL, "adaptive": _CLASSICAL}, copies=2, budget_days=10.0, probe_epochs=1)
+"""Minutes instead of hours, to see that everything runs. One seed would give no significance."""
+
+
+class Entry(NamedTuple):
+    """Place of a cell in a table."""
+
+    table: str
+    row: str
+    cell: Cell
+
+
+def cell_of(row: Row, dataset: str, threat: ThreatModel, effort: Effort = FULL) -> Cell:
+    """Return the cell that a row shows for a data set and a threat model."""
+    house, days = PROTOCOLS[dataset].house if dataset in PROTOCOLS else 1, row.days
+    if isinstance(days, EvaluationDay):
+        is_papers = (days.house, days.day) == (house, PROTOCOLS[dataset].test[0])
+        house, days = days.house, PAPER if is_papers else str(days.day)
+    return Cell(
+        dataset,
+        house,
+        days,
+        row.defence,
+        row.battery,
+        threat,
+        (effort.attackers or ATTACKERS)[threat],
+        effort.seeds or SEEDS[threat],
+        effort.copies,
+        row.against,
+        effort.budget_days,
+        effort.probe_epochs,
+    )
+
+
+def cell_rows(table: str, dataset: str) -> list[tuple[str, dict[str, Any]]]:
+    """List the rows of a table with the conditions that select their figures in the results.
+
+    Add `threat`, `attacker`, `metric` and so on: `results.where(figures, **conditions, threat="fixed")`.
+    """
+    return [(row.label, cell_of(row, dataset, "fixed").columns) for row in TABLES[table].rows]
+
+
+def choose(
+    tables: Sequence[str] = (),
+    datasets: Sequence[str] = (),
+    threats: Sequence[ThreatModel] = (),
+    effort: Effort = FULL,
+    rows: Sequence[str] = (),
+) -> list[Entry]:
+    """List the cells of these tables, or of all tables.
+
+    A named table may be measured on any data set, unless its rows name days of one, and under any threat
+    model. A named row is measured under each named threat model.
+    """
+    tables = [_whole_name(name) for name in tables]
+    _check(datasets, DATASETS, "data set")
+    _check(threats, THREATS, "threat model")
+    chosen = {name: table for name, table in TABLES.items() if not tables or name in tables}
+    _check(rows, dict.fromkeys(row.label for table in chosen.values() for row in table.rows), "row")
+    entries = [
+        Entry(name, row.label, cell_of(row, dataset, threat, effort))
+        for name, table in chosen.items()
+        for row in table.rows
+        if not rows or row.label in rows
+        for dataset in _datasets(table, datasets, by_name=bool(tables))
+        for threat in _threats(table, threats, by_name=bool(tables))
+        if threat in row.threats or (rows and threats)
+    ]
+    if not entries:
+        raise InputError(_nothing(tables, datasets, threats))
+    return entries
+
+
+def _nothing(tables: Sequence[str], datasets: Sequence[str], threats: Sequence[str]) -> str:
+    where = f" on {' and '.join(datasets)}" if datasets else ""
+    whom = f" with {' and '.join(threats)} attackers" if threats else ""
+    if not tables:
+        return f"no such row is measured{where}{whom} by default; name its table as well"
+    return f"{' and '.join(tables)} cannot be measured{where}{whom}: its rows name days of another data set"
+
+
+def _whole_name(text: str) -> str:
+    """Complete the name of a table from its beginning, where only one table begins so."""
+    matches = [name for name in TABLES if name.startswith(text)]
+    if text in TABLES or len(matches) != 1:
+        _check([text], TABLES, "table")
+        return text
+    return matches[0]
+
+
+def _threats(table: Table, named: Sequence[ThreatModel], by_name: bool) -> tuple[ThreatModel, ...]:
+    if not named:
+        return table.threats
+    return tuple(threat for threat in named if by_name or threat in table.threats)
+
+
+def _datasets(table: Table, named: Sequence[str], by_name: bool) -> tuple[str, ...]:
+    if not named:
+        return table.datasets
+    names_days = any(isinstance(row.days, EvaluationDay) for row in table.rows)
+    further = () if names_days else DATASETS if by_name else (SYNTHETIC,)
+    return tuple(name for name in named if name in (*table.datasets, *further))
+
+
+def _check(names: Sequence[str], known: Collection[str], what: str) -> None:
+    unknown = next((name for name in names if name not in known), None)
+    if unknown is not None:
+        raise InputError(f"there is no {what} {unknown!r}; known are {'; '.join(known)}")
