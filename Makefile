@@ -6,7 +6,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 export PIP_BUILD_CONSTRAINT := $(CURDIR)/constraints.txt
 
-.PHONY: help demo test slow lint format bench pictures figures reproduce clean
+.PHONY: help demo test slow lint docs format bench pictures figures reproduce clean
 
 help:            ## list the targets
 	@grep -hE '^[a-z]+: .*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /make \1|/' | column -t -s '|'
@@ -20,10 +20,14 @@ test: $(VENV)/.dev             ## run the tests on two cores, with coverage
 slow: $(VENV)/.dev             ## run the slow tests
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 -m slow
 
-lint: $(VENV)/.dev             ## check style, complexity, imports and types
+lint: $(VENV)/.dev             ## check style, complexity, imports, types and documentation
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict --site-dir build/site
+
+docs: $(VENV)/.dev             ## build the documentation site in build/site
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --site-dir build/site
 
 format: $(VENV)/.dev           ## mend what the linter can mend
 	$(BIN)/ruff check --fix .
