@@ -77,8 +77,8 @@ def test_every_figure_is_kept_as_a_card(compared):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("magic",), "no defence and no run folder 'magic'; known are none, random, flat"),
-        (("runs/none-here",), "no defence and no run folder 'runs/none-here'"),
+        (("magic",), "no defence and no folder 'magic'; known are none, random, flat"),
+        (("runs/none-here",), "no defence and no folder 'runs/none-here'"),
         (("flat", "flat"), "flat is named twice"),
         (("flat", "--attackers", "oracle"), "no attacker 'oracle'; known are co, fhmm, dae"),
         (("flat", "--attackers", "prior"), "no fixed attacker looks at the meter"),

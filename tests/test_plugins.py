@@ -106,7 +106,7 @@ def test_what_packages_add_is_known_after_our_own_and_stands_in_errors_and_help(
         defender("loud")
     with pytest.raises(InputError, match=r"no attacker 'oracle'; known are co, .*, step$"):
         attacker("oracle")
-    assert "no run folder 'loud'; known are none" in said("evaluate", "loud", "--attackers", "co").output
+    assert "no folder 'loud'; known are none" in said("evaluate", "loud", "--attackers", "co").output
     for verb in ("simulate", "attack", "evaluate"):
         told = " ".join(said(verb, "--help").output.split())
         assert "Installed packages add the attackers step and the defences quiet." in told

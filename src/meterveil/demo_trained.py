@@ -9,12 +9,13 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from meterveil.bench.cards import ThreatModel
-from meterveil.bench.evaluation.defences import EQUAL, Contender, common_setup, contender
 from meterveil.bench.evaluation.measure import Result, Spec, evaluate, measure_bare
 from meterveil.bench.evaluation.page import defence_rows
 from meterveil.bench.evaluation.scores import BEST_F1, strongest
 from meterveil.bench.strength import Trial
 from meterveil.data.household import Household
+from meterveil.defenders.defence import Defence, common_setup, find_defence
+from meterveil.defenders.random_equal import EQUAL
 
 BUDGET_DAYS = 60.0
 """Simulated days that the manager learns from: a fifth of the paper's."""
@@ -36,16 +37,16 @@ _COLUMNS = (
 )
 
 
-def demo_contenders(run: Path) -> list[Contender]:
+def demo_contenders(run: Path) -> list[Defence]:
     """Name what is compared; chance moves as many kWh a day as the trained policy did in training (D8)."""
-    trained = contender(str(run))
-    moved_kwh = trained.runs[0].document["figures"]["training_days_moved_kwh"]
+    trained = find_defence(str(run))
+    moved_kwh = trained.trainings[0].document["figures"]["training_days_moved_kwh"]
     names = ("none", f"{EQUAL}{moved_kwh:.1f}", "flat", "flat_decoys")
-    return [*(contender(name) for name in names), trained]
+    return [*(find_defence(name) for name in names), trained]
 
 
 def measure(
-    household: Household, trial: Trial, found: Sequence[Contender], on_done: Callable[[str], None]
+    household: Household, trial: Trial, found: Sequence[Defence], on_done: Callable[[str], None]
 ) -> list[Result]:
     """Let attackers read the days that nobody learned from, bare and behind each defence."""
     spec = Spec(trial, common_setup(found, seed=trial.seed), ATTACKERS, SEEDS, COPIES)

@@ -27,7 +27,7 @@ _LEFT_OUT = {
     "meterveil.defenders.bundle",
     "meterveil.defenders.checkpoints",
     "meterveil.defenders.runs",
-    "meterveil.defenders.trained",
+    "meterveil.defenders.defence",
     "meterveil.entry_points",
     "meterveil.errors",
     "meterveil.extras",

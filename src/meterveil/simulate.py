@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import date, timedelta
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,8 +22,8 @@ from meterveil.data.load import SYNTHETIC, load
 from meterveil.data.run import WELL_KNOWN, Run, Setup
 from meterveil.data.scenario import span
 from meterveil.data.synthetic.house import FIRST_DAY
-from meterveil.defenders import defender, known_defences
-from meterveil.defenders.trained import Trained, is_bundle, load_trained, trained_from_bundle
+from meterveil.defenders import defender
+from meterveil.defenders.defence import Defence, find_defence
 from meterveil.errors import InputError
 
 SOC_START = 0.5
@@ -78,16 +77,12 @@ def demo_runs(seed: int = 0) -> list[Run]:
     return [simulate(household, name, DEMO_DAY, 1, setup) for name in ("none", "random_equal", "flat")]
 
 
-def defence_for(text: str) -> tuple[Policy, Trained | None]:
-    """Find a defence by its name, or the training or bundle that a folder holds."""
-    folder = Path(text)
-    if text not in known_defences() and folder.is_dir():
-        trained = trained_from_bundle(folder) if is_bundle(folder) else load_trained(folder)
-        return trained.policy, trained
-    try:
-        return defender(text), None
-    except InputError as error:
-        raise InputError(f"{error}, and the folders that meterveil train and export write") from error
+def defence_for(text: str) -> Defence:
+    """Find a defence with one policy: by name, run folder or bundle."""
+    defence = find_defence(text)
+    if len(defence.policies) > 1:
+        raise InputError(f"{text} holds {len(defence.policies)} trainings; give the folder of one of them")
+    return defence
 
 
 def household_for(

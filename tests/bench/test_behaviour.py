@@ -5,7 +5,6 @@ import pytest
 
 from meterveil.bench import behaviour, observations
 from meterveil.bench.behaviour import cards_of, delivery_of, hours_of
-from meterveil.bench.evaluation.defences import Contender, contender
 from meterveil.bench.observations import uniform
 from meterveil.core.battery import Battery
 from meterveil.core.executor import add_power
@@ -14,6 +13,7 @@ from meterveil.data import scenario as rows
 from meterveil.data import synthetic
 from meterveil.data.protocols import REDD_HOUSE2
 from meterveil.data.run import Setup
+from meterveil.defenders.defence import Defence, find_defence
 from meterveil.plots.behaviour import hours_figure
 
 
@@ -36,7 +36,7 @@ def world():
 
 def test_a_battery_that_only_charges_fills_up_and_stays_full(world):
     setup, scenario = world
-    hours = hours_of(Contender("charging", (Charging(),)), setup, scenario)
+    hours = hours_of(Defence("charging", (Charging(),)), setup, scenario)
     assert hours.soc[0] == pytest.approx(0.55, abs=0.01)
     np.testing.assert_allclose(hours.soc[5:], 0.9)
     np.testing.assert_allclose(hours.rms_w[:4], 800.0)
@@ -49,12 +49,12 @@ def test_a_battery_that_only_charges_fills_up_and_stays_full(world):
 def test_a_budget_is_spent_in_the_hour_in_which_it_ends(world):
     setup, scenario = world
     small = Setup(setup.library, Battery(budget_kwh=1.6), setup.tariff, 0)
-    hours = hours_of(Contender("charging", (Charging(),)), small, scenario)
+    hours = hours_of(Defence("charging", (Charging(),)), small, scenario)
     assert hours.spent_hour == pytest.approx(1.5 / 0.8, abs=1 / 60)
 
 
 def test_a_defence_that_rests_leaves_battery_and_budget_alone(world):
-    hours = hours_of(contender("none"), *world)
+    hours = hours_of(find_defence("none"), *world)
     np.testing.assert_array_equal(hours.soc, 0.5)
     np.testing.assert_array_equal(hours.budget_left, 1.0)
     assert hours.net_kwh == 0.0
@@ -62,7 +62,7 @@ def test_a_defence_that_rests_leaves_battery_and_budget_alone(world):
 
 def test_chance_charges_as_often_as_it_discharges_but_discharging_is_clipped_to_the_load(world):
     setup, scenario = world
-    chance = Contender("chance", (uniform(setup.library.n_actions),))
+    chance = Defence("chance", (uniform(setup.library.n_actions),))
     found = delivery_of(chance, setup, scenario)
     assert found.charging_choices == pytest.approx(0.5, abs=0.1)
     assert 0.0 < found.discharged < found.charged < 1.0
@@ -70,12 +70,12 @@ def test_chance_charges_as_often_as_it_discharges_but_discharging_is_clipped_to_
 
 
 def test_only_a_manager_has_choices_to_deliver(world):
-    assert delivery_of(contender("flat"), *world) is None
+    assert delivery_of(find_defence("flat"), *world) is None
 
 
 def test_cards_hold_the_sums_and_the_picture_a_line_in_each_panel(world):
     setup, scenario = world
-    chance = Contender("chance", (uniform(setup.library.n_actions),))
+    chance = Defence("chance", (uniform(setup.library.n_actions),))
     hours = hours_of(chance, setup, scenario)
     cards = cards_of(chance, REDD_HOUSE2, hours, delivery_of(chance, setup, scenario), 3)
     assert {card.column for card in cards} >= {"spent_hour", "net_kwh", "soc_end", "discharged"}

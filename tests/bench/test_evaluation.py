@@ -12,7 +12,6 @@ from meterveil.bench.adaptive_curve import Curve, masked_test_days
 from meterveil.bench.evaluation.cards import cards_of
 from meterveil.bench.evaluation.compare import find, gap_cards, gap_rows, gaps
 from meterveil.bench.evaluation.days import check_days, synthetic_trial, trial_of
-from meterveil.bench.evaluation.defences import common_setup, contender, contenders
 from meterveil.bench.evaluation.measure import Spec, evaluate, measure_bare
 from meterveil.bench.evaluation.page import case_rows, defence_rows, write_evaluation
 from meterveil.bench.evaluation.reported import papers_headline
@@ -23,6 +22,7 @@ from meterveil.core.battery import Battery
 from meterveil.core.tariff import PAPER_TARIFF
 from meterveil.data.load import load
 from meterveil.data.protocols import REDD_HOUSE2
+from meterveil.defenders.defence import common_setup, find_defence, find_defences
 from meterveil.errors import InputError
 from meterveil.plots.evaluation import Point, defences_figure
 
@@ -52,7 +52,7 @@ def bare(home, trial, setup):
 
 @pytest.fixture(scope="module")
 def measured(bare):
-    return {name: evaluate(bare, contender(name), workers=1) for name in ("none", "flat", "random_equal")}
+    return {name: evaluate(bare, find_defence(name), workers=1) for name in ("none", "flat", "random_equal")}
 
 
 def test_the_first_days_teach_and_the_later_ones_are_read(home, trial):
@@ -103,7 +103,7 @@ def _is_fridge_rmse(card):
 
 
 def test_the_masked_days_are_those_that_an_adaptive_curve_reads(home, trial, setup, measured):
-    one = contender("random_equal")
+    one = find_defence("random_equal")
     expected = masked_test_days(Curve(trial, "random_equal", one.policies[0], setup, SEEDS), home)
     found = [day for row in measured["random_equal"].played.days for day in row]
     for ours, theirs in zip(found, expected, strict=True):
@@ -146,11 +146,11 @@ def test_an_attacker_that_adapts_reads_more_than_one_that_never_saw_the_defence(
     spec = Spec(trial, setup, {"fixed": ("fhmm",), "adaptive": ("fhmm",)}, seeds=2, copies=2)
     jobs = []
     bare = measure_bare(spec, {trial.test.key: home}, 1)
-    result = evaluate(bare, contender("random_equal"), 1, jobs.append)
+    result = evaluate(bare, find_defence("random_equal"), 1, jobs.append)
     read = {threat: strongest(cases, result.prior, "rmse") for threat, cases in result.cases.items()}
     assert read["adaptive"].masked.value < read["fixed"].masked.value
     assert [job.name for job in jobs] == ["fhmm"]
-    same = evaluate(bare, contender("none"), 1, jobs.append)
+    same = evaluate(bare, find_defence("none"), 1, jobs.append)
     assert same.cases["adaptive"][0].delta == 0.0
     assert len(jobs) == 1
 
@@ -195,7 +195,7 @@ def test_the_papers_comparison_stands_beside_its_baselines(home, bare, trial, se
     training = (HouseDays("ukdale", 1, trial.training[0].days),)
     there = dataclasses.replace(trial, training=training, test=days, reported=papers_raw("ukdale"))
     spec = Spec(there, setup, {"fixed": ("co",)}, 2)
-    result = evaluate(measure_bare(spec, {("ukdale", 1): home}, 1), contender("rule_based"), 1)
+    result = evaluate(measure_bare(spec, {("ukdale", 1): home}, 1), find_defence("rule_based"), 1)
     found = {(card.row, card.column): card for card in cards_of(result)}
     assert found["headline, rule_based, fixed", "rmse_increase_percent"].reported == 32.44
     assert found["headline, rule_based, fixed", "f1_significant"].reported == 10
@@ -207,7 +207,7 @@ def test_the_papers_comparison_stands_beside_its_baselines(home, bare, trial, se
 def test_a_table_that_the_paper_does_not_have_gets_none_of_its_figures(home, trial, setup, tmp_path):
     days = HouseDays("ukdale", 1, trial.test.days[:1])
     run = write_run(tmp_path / "ppo", home.name, trial.training[0].days)
-    one = dataclasses.replace(contender(str(run)), name="lambda 0")
+    one = dataclasses.replace(find_defence(str(run)), name="lambda 0")
     spec = Spec(
         dataclasses.replace(trial, test=days, table="lambda_sweep", reported=papers_raw("ukdale")),
         setup,
@@ -294,7 +294,7 @@ def test_a_defence_that_was_not_measured_cannot_be_compared_with(measured):
 def test_trained_defences_are_measured_with_one_run_for_each_seed(home, bare, trial, tmp_path):
     for seed in range(2):
         write_run(tmp_path / "ppo" / str(seed), home.name, trial.training[0].days, seed)
-    one = contender(str(tmp_path / "ppo"))
+    one = find_defence(str(tmp_path / "ppo"))
     assert (one.name, one.method, len(one.policies)) == ("ppo", "manager", 2)
     result = evaluate(bare, one, 1)
     assert result.seeds == 2
@@ -302,27 +302,27 @@ def test_trained_defences_are_measured_with_one_run_for_each_seed(home, bare, tr
     found = {(card.row, card.column): card for card in cards_of(result)}
     assert found["battery, ppo", "training_seconds"].measured == 60.5
     assert found["battery, ppo", "training_seconds"].settings["training_seeds"] == [0, 1]
-    alone = evaluate(bare, contender(str(tmp_path / "ppo" / "0")), 1)
+    alone = evaluate(bare, find_defence(str(tmp_path / "ppo" / "0")), 1)
     assert alone.seeds == SEEDS
 
 
 def test_a_defence_that_has_seen_a_test_day_is_refused(home, bare, trial, tmp_path):
     seen = write_run(tmp_path / "seen", home.name, trial.test.days)
     with pytest.raises(InputError, match=f"seen was trained on {trial.test.days[0]}, a test day"):
-        evaluate(bare, contender(str(seen)))
+        evaluate(bare, find_defence(str(seen)))
 
 
 def test_runs_bring_their_own_signatures_battery_and_tariff(home, setup, tmp_path):
     library = setup.library.subset([0, 1, 2])
     small = {"capacity_kwh": 2.0}
     runs = [write_run(tmp_path / name, home.name, (), library=library, battery=small) for name in "ab"]
-    found = contenders([str(run) for run in runs])
+    found = find_defences([str(run) for run in runs])
     assert common_setup(found).library.digest() == library.digest()
     assert common_setup(found).battery == Battery(capacity_kwh=2.0)
-    other = contender(str(write_run(tmp_path / "c", home.name, (), battery=small)))
-    with pytest.raises(InputError, match="other signatures than the others"):
+    other = find_defence(str(write_run(tmp_path / "c", home.name, (), battery=small)))
+    with pytest.raises(InputError, match="signatures that differ"):
         common_setup([*found, other])
-    larger = contender(str(write_run(tmp_path / "d", home.name, (), library=library)))
+    larger = find_defence(str(write_run(tmp_path / "d", home.name, (), library=library)))
     with pytest.raises(InputError, match="different settings of battery; evaluate them one at a time"):
         common_setup([*found, larger])
     assert common_setup([*found, larger], battery=Battery()).battery == Battery()
@@ -331,28 +331,28 @@ def test_runs_bring_their_own_signatures_battery_and_tariff(home, setup, tmp_pat
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("magic", "no defence and no run folder 'magic'; known are none, random"),
-        ("runs/missing", "no defence and no run folder 'runs/missing'"),
+        ("magic", "no defence and no folder 'magic'; known are none, random"),
+        ("runs/missing", "no defence and no folder 'runs/missing'"),
         ("random_equal:much", "has no number of kWh a day; write it as random_equal:7.5"),
         ("random_equal:-1", "give 0 or more"),
     ],
 )
 def test_a_defence_that_is_not_known_is_refused(name, words):
     with pytest.raises(InputError, match=words):
-        contender(name)
+        find_defence(name)
 
 
 def test_a_folder_without_a_training_is_refused(tmp_path):
     with pytest.raises(InputError, match="holds no training"):
-        contender(str(tmp_path))
+        find_defence(str(tmp_path))
     (tmp_path / "run.json").write_text('{"format": "something-else"}')
     with pytest.raises(InputError, match="holds no training"):
-        contender(str(tmp_path))
+        find_defence(str(tmp_path))
 
 
 def test_two_defences_of_one_name_are_refused():
     with pytest.raises(InputError, match="flat is named twice"):
-        contenders(["flat", "none", "flat"])
+        find_defences(["flat", "none", "flat"])
 
 
 def test_what_cannot_be_measured_is_refused(home, trial, setup):
@@ -385,7 +385,7 @@ def test_the_papers_tables_stand_beside_a_trained_defence_on_its_own_day(real_da
     assert trial.test.days == REDD_HOUSE2.test[:1]
     for seed in range(2):
         write_run(tmp_path / "ppo" / str(seed), house.name, REDD_HOUSE2.training, seed)
-    one = contender(str(tmp_path / "ppo"))
+    one = find_defence(str(tmp_path / "ppo"))
     spec = Spec(trial, common_setup([one]), {"fixed": ("co",)})
     result = evaluate(measure_bare(spec, {("redd", 2): house}, 1), one, 1)
     found = {(card.row, card.column): card for card in cards_of(result)}

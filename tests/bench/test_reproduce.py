@@ -9,7 +9,6 @@ from evaluation_runs import write_run
 
 from meterveil.attackers.registry import PAPER_SIX
 from meterveil.bench import cards
-from meterveil.bench.evaluation.defences import trained
 from meterveil.bench.evaluation.reported import claims, papers_case
 from meterveil.bench.reported import TABLES as PRINTED
 from meterveil.bench.reported.claimed import claimed
@@ -30,6 +29,7 @@ from meterveil.data.load import load
 from meterveil.data.signatures import Collection, Signature
 from meterveil.data.signatures_file import save
 from meterveil.data.synthetic import decoy_library
+from meterveil.defenders.defence import trained_defence
 from meterveil.defenders.rationed import Rationed
 from meterveil.errors import InputError
 from meterveil.fingerprint import sources
@@ -333,7 +333,7 @@ def test_a_row_of_a_table_brings_its_own_line_of_the_paper():
 )
 def test_the_paper_prints_cases_of_its_own_defence_only(table, label, has_cases, tmp_path):
     trial = SimpleNamespace(table=table, reported=True, test=SimpleNamespace(dataset="ukdale"))
-    one = trained(label, [write_run(tmp_path / "run", "UK-DALE house 1", [])])
+    one = trained_defence(label, [write_run(tmp_path / "run", "UK-DALE house 1", [])])
     result = SimpleNamespace(spec=SimpleNamespace(trial=trial), contender=one)
     case = SimpleNamespace(attacker="co", target="kettle", metric="rmse")
     assert papers_case(result, case) == (
@@ -343,7 +343,7 @@ def test_the_paper_prints_cases_of_its_own_defence_only(table, label, has_cases,
 
 def test_the_time_of_a_probe_that_trainings_share_counts_for_each(tmp_path):
     folders = [write_run(tmp_path / str(seed), "home", [], seed, probe_seconds=5.0) for seed in range(2)]
-    assert trained("ours", folders).training_seconds == (65.0, 66.0)
+    assert trained_defence("ours", folders).training_seconds == (65.0, 66.0)
 
 
 def test_a_cell_without_data_says_so_beside_what_the_paper_prints(place):

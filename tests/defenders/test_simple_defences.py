@@ -1,12 +1,15 @@
 import numpy as np
+import pytest
 
 from meterveil.core.battery import Battery
 from meterveil.core.decoys import Library
 from meterveil.core.rollout import rollout
 from meterveil.core.scenario import Scenario
+from meterveil.defenders import DEFENDERS, METHODS, version_of
 from meterveil.defenders.flat import Flat
 from meterveil.defenders.none import NoDefence
 from meterveil.defenders.random import RandomDecoys
+from meterveil.errors import InputError
 
 LIBRARY = Library.of([("kettle", [1500.0, 2500.0]), ("toaster", [900.0])], "test")
 
@@ -63,3 +66,13 @@ def test_a_flat_meter_is_not_misled_by_what_runs_in_its_first_minutes():
     trace = play(Flat(), load_w)
     assert np.abs(trace.meter_w[0, 120:] - 300.0).max() < 200.0
     assert trace.soc.max() < 0.7
+
+
+@pytest.mark.parametrize("name", [*DEFENDERS, *METHODS, "random_equal:7.5"])
+def test_every_defence_and_method_has_a_version(name: str) -> None:
+    assert version_of(name) == 1
+
+
+def test_the_version_of_an_unknown_defence_is_refused() -> None:
+    with pytest.raises(InputError, match="flta"):
+        version_of("flta")

@@ -15,7 +15,6 @@ from typing import NamedTuple
 import numpy as np
 
 from meterveil.bench.cards import Card, write
-from meterveil.bench.evaluation.defences import Contender, common_setup, contenders
 from meterveil.bench.evaluation.play import dice
 from meterveil.core.arrays import KWH_PER_W_MINUTE, FloatArray
 from meterveil.core.env import EnvParams, EnvState
@@ -26,6 +25,7 @@ from meterveil.data.folders import data_folder
 from meterveil.data.load import load
 from meterveil.data.protocols import Protocol, protocol
 from meterveil.data.run import Setup
+from meterveil.defenders.defence import Defence, common_setup, find_defences
 from meterveil.defenders.manager.play import play
 from meterveil.defenders.manager.policy import ManagerPolicy
 from meterveil.endings import ending_in_one_line
@@ -49,7 +49,7 @@ class Delivery(NamedTuple):
     empty_choices: float  # of all choices but idling: nothing moved
 
 
-def hours_of(one: Contender, setup: Setup, scenario: Scenario, seed: int = 0) -> Hours:
+def hours_of(one: Defence, setup: Setup, scenario: Scenario, seed: int = 0) -> Hours:
     """Play every day from half charge (D6) and average what the battery does in each hour."""
     generators = dice(seed, PLAYS * scenario.batch)
     traces = []
@@ -73,7 +73,7 @@ def hours_of(one: Contender, setup: Setup, scenario: Scenario, seed: int = 0) ->
     )
 
 
-def delivery_of(one: Contender, setup: Setup, scenario: Scenario, seed: int = 0) -> Delivery | None:
+def delivery_of(one: Defence, setup: Setup, scenario: Scenario, seed: int = 0) -> Delivery | None:
     """Compare what managers choose with what is done; None for a defence that chooses no signatures."""
     managers = [policy for policy in one.policies if isinstance(policy, ManagerPolicy)]
     if not managers:
@@ -98,7 +98,7 @@ def delivery_of(one: Contender, setup: Setup, scenario: Scenario, seed: int = 0)
 
 
 def cards_of(
-    one: Contender, chosen: Protocol, hours: Hours, delivery: Delivery | None, days: int
+    one: Defence, chosen: Protocol, hours: Hours, delivery: Delivery | None, days: int
 ) -> list[Card]:
     """Write the sums down; the picture has the hours."""
     figures = {name: getattr(hours, name) for name in ("spent_hour", "net_kwh", "soc_end")}
@@ -142,7 +142,7 @@ def main() -> None:
     chosen = protocol(asked.on)
     household = load(data / chosen.dataset, chosen.house, appliances=[])
     days = chosen.held_out(household, min_days=1)
-    found = contenders(asked.defences)
+    found = find_defences(asked.defences)
     setup = common_setup(found, asked.library)
     scenario = rows.days(household, days, setup.tariff)
     hours: dict[str, Hours] = {}

@@ -19,9 +19,9 @@ from meterveil.errors import InputError
 if TYPE_CHECKING:
     from meterveil.attackers.fitting import Job
     from meterveil.bench.cards import ThreatModel
-    from meterveil.bench.evaluation.defences import Contender
     from meterveil.bench.evaluation.measure import Result, Spec
     from meterveil.bench.strength import Houses, Trial
+    from meterveil.defenders.defence import Defence
 
 _THREATS = ("fixed", "adaptive")
 
@@ -82,18 +82,18 @@ def evaluate(
     check_installed("evaluating")
     named = _attackers(threat, attackers)
     check_installed("evaluating", (name for names in named.values() for name in names))
-    from meterveil.bench.evaluation.defences import common_setup, contenders
     from meterveil.bench.evaluation.measure import Spec
     from meterveil.bench.evaluation.page import FILES
     from meterveil.cli.tables import show_file
     from meterveil.data import outputs, settings
+    from meterveil.defenders.defence import common_setup, find_defences
     from meterveil.plots import check_picture
 
     if pictures:
         check_picture(pictures / "day.png")
     outputs.folder(out, FILES)
     outputs.folder(results, ())
-    found = contenders(defences)
+    found = find_defences(defences)
     if against and against not in [one.name for one in found]:
         raise InputError(f"--against {against} is not among the defences; name one of them")
     own_battery = settings.battery(battery) if battery else None
@@ -146,17 +146,17 @@ def _trial(on: str, days: str, data: Path | None, seed: int) -> tuple[Trial, Hou
 
 
 def _measure(
-    spec: Spec, found: Sequence[Contender], houses: Houses, workers: int, results: Path
+    spec: Spec, found: Sequence[Defence], houses: Houses, workers: int, results: Path
 ) -> list[Result]:
     """Measure one defence after the other, and keep the cards of each as soon as it is done."""
     from meterveil.bench import cards
     from meterveil.bench.evaluation.cards import cards_of
-    from meterveil.bench.evaluation.defences import check_unseen
     from meterveil.bench.evaluation.measure import evaluate as measure
     from meterveil.bench.evaluation.measure import measure_bare
+    from meterveil.defenders.defence import check_unseen
 
     for one in found:
-        check_unseen(one, spec.trial, houses[spec.trial.test.key])
+        check_unseen(one, houses[spec.trial.test.key].name, spec.trial.test.days)
     measured = []
     with _progress(len(found)) as (on_begin, on_done):
         on_begin("attackers on the bare meter", 0)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from meterveil.core.rollout import Policy
     from meterveil.data.household import Household
     from meterveil.data.run import Run, Setup
-    from meterveil.defenders.trained import Trained
+    from meterveil.defenders.defence import TrainedRun
 
 _BATTERY = "Battery"
 _DEFENCE = "random"
@@ -89,13 +89,14 @@ def simulate(
     """
     from meterveil.cli.tables import show_file, show_notes
     from meterveil.data import outputs, settings
+    from meterveil.defenders.defence import common_setup
     from meterveil.defenders.rationed import Rationed
-    from meterveil.defenders.trained import setup_of
     from meterveil.reports import RUN_FILES, write_run
     from meterveil.simulate import defence_for, first_day, household_for
 
     acting = _DEFENCE if defence is None else defence
-    policy, trained = defence_for(acting)
+    chosen_defence = defence_for(acting)
+    [policy], trained = chosen_defence.policies, next(iter(chosen_defence.trainings), None)
     power_w = opt.battery_value("--power-kw", power_kw, "charge_w", 1000)
     limits = {
         "capacity_kwh": opt.battery_value("--capacity-kwh", capacity_kwh, "capacity_kwh"),
@@ -107,7 +108,7 @@ def simulate(
     }
     chosen = _battery(trained, battery, limits)
     own_tariff = None if tariff is None else settings.tariff(tariff)
-    setup = setup_of([trained] if trained else [], library, chosen, own_tariff, seed)
+    setup = common_setup([chosen_defence], library, chosen, own_tariff, seed)
     begin = opt.day_of(start, "--start") if start else None
     outputs.folder(out, RUN_FILES)
     options = opt.reading(timestamp, power, unit, timezone, appliances)
@@ -124,7 +125,9 @@ def simulate(
     show_file("picture", write_run(run, out))
 
 
-def _battery(trained: Trained | None, file: Path | None, limits: dict[str, float | None]) -> Battery | None:
+def _battery(
+    trained: TrainedRun | None, file: Path | None, limits: dict[str, float | None]
+) -> Battery | None:
     """Build the battery that was asked for, if any: upon that of a training where no file is given."""
     from dataclasses import asdict
 
@@ -150,7 +153,7 @@ def _run(household: Household, defence: str, policy: Policy, start: date, days: 
         return run_simulation(household, defence, start, days, setup, lambda: progress.advance(task), policy)
 
 
-def _seen(trained: Trained, run: Run) -> list[str]:
+def _seen(trained: TrainedRun, run: Run) -> list[str]:
     """Say so where a training is shown days that it learned from: it may do worse on others."""
     seen = trained.seen(run.household, run.days())
     if not seen:

@@ -5,6 +5,7 @@ To add one, write its file and name it here; another package names its own in an
 
 from collections.abc import Callable
 from functools import partial
+from importlib import import_module
 from typing import cast
 
 from meterveil.core.rollout import Policy
@@ -35,6 +36,14 @@ DEFENDERS: dict[str, Callable[[], Policy]] = {
     "stepping_rc": RandomCharging,
 }
 
+METHODS: dict[str, str] = {
+    "manager": "meterveil.defenders.manager.presets",
+    "ddql_flat": "meterveil.defenders.ddql.settings",
+    "ddql_mi": "meterveil.defenders.ddql.settings",
+    "rationed": "meterveil.defenders.rationed",
+}
+"""Training methods and wrappers -> module with their `VERSION`; none of them imports torch."""
+
 
 def defender(name: str) -> Policy:
     """Build the defence of this name with its documented settings."""
@@ -48,6 +57,31 @@ def defender(name: str) -> Policy:
 def known_defences() -> tuple[str, ...]:
     """Name our own defences, and those that other packages add."""
     return (*DEFENDERS, *offered_names(DEFENCE_GROUP, DEFENDERS))
+
+
+def version_of(name: str) -> int | str:
+    """Return the `VERSION` of a defence's or a training method's module, for cache keys.
+
+    A defence of another package also has that package's version.
+    """
+    base = name.partition(":")[0]
+    if base in METHODS:
+        module = METHODS[base]
+    elif base in DEFENDERS or base in known_defences():
+        made: object = DEFENDERS.get(base) or defender(base)
+        module = _module_of(made)
+    else:
+        raise InputError(
+            f"there is no defence {name!r}; known are {', '.join((*known_defences(), *METHODS))}"
+        )
+    version: int = getattr(import_module(module), "VERSION", 1)
+    package = package_of(base)
+    return f"{package}, version {version}" if package else version
+
+
+def _module_of(made: object) -> str:
+    plain = made.func if isinstance(made, partial) else made
+    return plain.__module__
 
 
 def package_of(name: str) -> str | None:

@@ -9,6 +9,9 @@ from meterveil.core.arrays import FloatArray
 from meterveil.core.executor import Command, hold_meter
 from meterveil.core.rollout import View
 
+VERSION = 1
+"""Raise it when a change alters what this defence does."""
+
 
 class Memory(NamedTuple):
     """What the level is made of."""

@@ -9,6 +9,9 @@ from meterveil.core.executor import Command, hold_meter_with_decoy
 from meterveil.core.rollout import View
 from meterveil.defenders.flat import Flat, Memory
 
+VERSION = 1
+"""Raise it when a change alters what this defence does."""
+
 _FLAT = Flat(refill_hours=6.0)
 
 

@@ -19,6 +19,9 @@ from meterveil.core.executor import Command, hold_meter
 from meterveil.core.rollout import View
 from meterveil.defenders.forecast import charge_share, soc_after
 
+VERSION = 1
+"""Raise it when a change alters what this defence does."""
+
 
 class Memory(NamedTuple):
     """Say which state each household is in: high recovery, low recovery or, without both, stable."""

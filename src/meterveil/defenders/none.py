@@ -3,6 +3,9 @@
 from meterveil.core.executor import Command, idle
 from meterveil.core.rollout import View
 
+VERSION = 1
+"""Raise it when a change alters what this defence does."""
+
 
 class NoDefence:
     """Idle always."""

@@ -11,6 +11,13 @@ from meterveil.core.executor import Command, replay_signature
 from meterveil.core.rollout import View
 from meterveil.errors import InputError
 
+VERSION = 1
+"""Raise it when a change alters what this defence does."""
+
+
+EQUAL = "random_equal:"
+"""Prefix of a name with a throughput: `random_equal:7.5` moves 7.5 kWh a day (D8)."""
+
 
 class _Odds(NamedTuple):
     """Sum up the decoys that fit, apart for charging and discharging."""

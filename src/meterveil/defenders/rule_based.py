@@ -14,6 +14,9 @@ from meterveil.core.arrays import FloatArray
 from meterveil.core.executor import Command, replay_signature
 from meterveil.core.rollout import View
 
+VERSION = 1
+"""Raise it when a change alters what this defence does."""
+
 
 @dataclass(frozen=True)
 class RuleBased:

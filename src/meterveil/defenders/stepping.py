@@ -17,6 +17,9 @@ from meterveil.core.executor import Command, hold_meter
 from meterveil.core.rollout import View
 from meterveil.defenders.forecast import charge_share, soc_after
 
+VERSION = 1
+"""Raise it when a change alters what this defence does."""
+
 
 class Memory(NamedTuple):
     """Remember the last minute's choice."""

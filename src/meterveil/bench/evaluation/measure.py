@@ -16,7 +16,6 @@ from meterveil.attackers.protocol import AGGREGATE, Attacker
 from meterveil.attackers.registry import FLOORS, check_known
 from meterveil.attackers.threat import COPIES, adaptive, fixed
 from meterveil.bench.cards import ThreatModel
-from meterveil.bench.evaluation.defences import Contender, check_unseen
 from meterveil.bench.evaluation.play import Played, play
 from meterveil.bench.evaluation.readers import DEFAULT_ATTACKERS, EVERY_ATTACKER
 from meterveil.bench.evaluation.scores import BEST_F1, Case, best_f1, cases_of
@@ -28,6 +27,7 @@ from meterveil.data.household import Household
 from meterveil.data.protocols import on_threshold_w
 from meterveil.data.run import Setup
 from meterveil.data.splits import check_recorded
+from meterveil.defenders.defence import Defence, check_unseen
 from meterveil.defenders.none import NoDefence
 from meterveil.errors import InputError
 
@@ -94,7 +94,7 @@ class Result:
     """Hold everything that was measured of one defence."""
 
     spec: Spec
-    contender: Contender
+    contender: Defence
     cases: Mapping[ThreatModel, tuple[Case, ...]]
     """Threat model -> a case for each attacker, target and metric."""
     information: tuple[Case, ...]
@@ -123,11 +123,11 @@ def measure_bare(
 
 
 def evaluate(
-    bare: Bare, one: Contender, workers: int = 2, on_done: Callable[[Job], None] | None = None
+    bare: Bare, one: Defence, workers: int = 2, on_done: Callable[[Job], None] | None = None
 ) -> Result:
     """Let a defence act on the test days under every seed, and the attackers read what it leaves."""
     spec = bare.spec
-    check_unseen(one, spec.trial, bare.home)
+    check_unseen(one, bare.home.name, spec.trial.test.days)
     played = play(spec.trial, bare.home, one, spec.setup, one.seeds(spec.seeds))
     cases: dict[ThreatModel, tuple[Case, ...]] = {}
     for threat, names in spec.attackers.items():
@@ -141,7 +141,7 @@ def evaluate(
 
 def _adapted(
     bare: Bare,
-    one: Contender,
+    one: Defence,
     names: Sequence[str],
     seeds: int,
     workers: int,

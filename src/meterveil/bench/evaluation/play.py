@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from meterveil.attackers.protocol import AGGREGATE
-from meterveil.bench.evaluation.defences import Contender
 from meterveil.bench.strength import Trial
 from meterveil.core import tariff
 from meterveil.core.arrays import KWH_PER_W_MINUTE, FloatArray
@@ -22,6 +21,7 @@ from meterveil.data.household import Household
 from meterveil.data.run import Run, Setup
 from meterveil.data.scenario import span
 from meterveil.data.splits import consecutive_pieces
+from meterveil.defenders.defence import Defence
 
 SOC_START = 0.5
 _TEST_DICE = 0x7E57
@@ -56,7 +56,7 @@ def dice(seed: int, seeds: int) -> list[np.random.Generator]:
     return [np.random.default_rng([seed, number, _TEST_DICE]) for number in range(seeds)]
 
 
-def play(trial: Trial, home: Household, one: Contender, setup: Setup, seeds: int) -> Played:
+def play(trial: Trial, home: Household, one: Defence, setup: Setup, seeds: int) -> Played:
     """Run a defence over the test days; SoC is carried over midnight, and anew where days are left out."""
     pieces = consecutive_pieces(home.select(trial.targets), trial.test.days)
     days: list[list[Household]] = [[] for _ in range(seeds)]
@@ -73,7 +73,7 @@ def play(trial: Trial, home: Household, one: Contender, setup: Setup, seeds: int
     return Played(tuple(map(tuple, days)), _alike(days), physical, shown)
 
 
-def example(one: Contender, day: Household, setup: Setup, seed: int = 0) -> Run:
+def example(one: Defence, day: Household, setup: Setup, seed: int = 0) -> Run:
     """Play one day again under the first seed, and write down which signature ran in each minute."""
     watched = _Watched(one.policies[0])
     scenario = _whole(day, setup)
@@ -112,7 +112,7 @@ class _Watched:
 
 
 def _traces(
-    one: Contender, setup: Setup, pieces: Sequence[Household], rngs: Sequence[np.random.Generator]
+    one: Defence, setup: Setup, pieces: Sequence[Household], rngs: Sequence[np.random.Generator]
 ) -> Iterator[tuple[Household, Scenario, Trace]]:
     """Run every policy over every piece, the seeds of one policy together."""
     for piece in pieces:

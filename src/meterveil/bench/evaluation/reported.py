@@ -11,7 +11,7 @@ from meterveil.bench.evaluation.scores import Case
 from meterveil.bench.reported import TABLES
 from meterveil.bench.reported import cases as printed_cases
 from meterveil.bench.reported.claimed import claimed
-from meterveil.defenders.trained import MANAGER
+from meterveil.defenders.defence import MANAGER
 
 _LABELS = {MANAGER: "ours"}
 """Method -> label of its row in the paper's comparison, where that is another."""

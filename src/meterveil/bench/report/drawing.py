@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 from meterveil.bench.cards import current_commit
-from meterveil.bench.evaluation.defences import Contender
 from meterveil.bench.evaluation.play import example
 from meterveil.bench.report.pictures import INDEX, Drawn, read_index
 from meterveil.core.decoys import Library
@@ -25,7 +24,7 @@ from meterveil.data.load import load
 from meterveil.data.protocols import PROTOCOLS, Protocol
 from meterveil.data.run import Run, figures
 from meterveil.data.signatures_file import library as read_library
-from meterveil.defenders.trained import Trained, load_trained, setup_of
+from meterveil.defenders.defence import Defence, TrainedRun, common_setup, load_trained
 from meterveil.endings import ending_in_one_line
 from meterveil.errors import InputError
 from meterveil.plots.library import library_figure
@@ -43,7 +42,8 @@ def draw_day(folder: Path, data: Path, pictures: Path) -> dict[str, Drawn]:
     trained = load_trained(folder)
     chosen, household = _home(trained, data)
     day = household.day(chosen.test[0])
-    run = example(Contender("ours", (trained.policy,)), day, setup_of([trained]))
+    ours = Defence("ours", (trained.policy,), (trained,))
+    run = example(ours, day, common_setup([ours]))
     save_both(day_figure(run), pictures / f"{_name(chosen)}.png")
     document = trained.document
     settings = {name: document[name] for name in ("household", "seed", "library", "weights")}
@@ -67,7 +67,7 @@ def _origin(source: str) -> str:
     return "They are synthetic." if source.startswith("synthetic") else f"Data: {source}."
 
 
-def _home(trained: Trained, data: Path) -> tuple[Protocol, Household]:
+def _home(trained: TrainedRun, data: Path) -> tuple[Protocol, Household]:
     """Find the household that was trained on among those that the paper tests on and whose data are here."""
     for chosen in PROTOCOLS.values():
         if not (data / chosen.dataset).exists():

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from meterveil.bench.evaluation.defences import Contender, equal_kwh, trained
 from meterveil.bench.reproduce.place import Place
 from meterveil.bench.reproduce.specs import Changes, Defence, EqualTo, RationOf, Training
 from meterveil.bench.reproduce.training import read_run
 from meterveil.core.battery import Battery
 from meterveil.data.run import Setup
 from meterveil.defenders import defender
+from meterveil.defenders.defence import Defence as DefenceUnderTest
+from meterveil.defenders.defence import equal_kwh, trained_defence
 from meterveil.defenders.random_equal import RandomEqual
 from meterveil.defenders.rationed import Rationed
 from meterveil.fingerprint import code_hash
@@ -51,13 +52,13 @@ class Entrant:
             return self.runs[policy]
         return (self.runs[policy], *self.code) if self.training else (self.defence, self.runs)
 
-    def contender(self, place: Place) -> Contender:
+    def contender(self, place: Place) -> DefenceUnderTest:
         """Load the defence, once all its trainings are finished."""
         if isinstance(self.defence, str):
-            return Contender(self.label, (defender(self.defence),))
+            return DefenceUnderTest(self.label, (defender(self.defence),))
         if isinstance(self.defence, EqualTo):
-            return Contender(self.label, (RandomEqual(self.moved_kwh(place)),))
-        found = trained(self.label, [place.run(key) for key in self.runs])
+            return DefenceUnderTest(self.label, (RandomEqual(self.moved_kwh(place)),))
+        found = trained_defence(self.label, [place.run(key) for key in self.runs])
         if isinstance(self.defence, RationOf):
             return replace(found, policies=tuple(map(Rationed, found.policies)))
         return found

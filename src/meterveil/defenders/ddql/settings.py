@@ -12,6 +12,9 @@ from meterveil.core.arrays import FloatArray
 from meterveil.core.battery import Battery
 from meterveil.errors import InputError
 
+VERSION = 1
+"""Raise it when a change alters what a training learns."""
+
 
 @dataclass(frozen=True)
 class Settings:

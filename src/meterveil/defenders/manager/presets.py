@@ -7,6 +7,9 @@ from typing import Any, Literal
 
 from meterveil.errors import InputError
 
+VERSION = 1
+"""Raise it when a change alters what a training learns."""
+
 DAY_MINUTES = 1440
 
 
