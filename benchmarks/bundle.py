@@ -57,7 +57,7 @@ def exported(folder: Path) -> Path:
     import numpy as np  # noqa: PLC0415  nothing of this may be in the measured process
 
     from meterveil.data import synthetic  # noqa: PLC0415
-    from meterveil.data.run import Setup  # noqa: PLC0415
+    from meterveil.data.simulation import Setup  # noqa: PLC0415
     from meterveil.defenders.bundle_export import export  # noqa: PLC0415
     from meterveil.defenders.manager.presets import preset  # noqa: PLC0415
     from meterveil.defenders.manager.run import Options, learn  # noqa: PLC0415

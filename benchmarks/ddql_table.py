@@ -25,7 +25,7 @@ from meterveil.core.tariff import PAPER_TARIFF
 from meterveil.data import settings
 from meterveil.data.load import load
 from meterveil.data.protocols import PROTOCOLS
-from meterveil.data.scenario import days
+from meterveil.data.simulation import episodes
 from meterveil.defenders import defender
 from meterveil.defenders.ddql.learner import own_randomness
 from meterveil.defenders.ddql.mi import MiSignal
@@ -73,7 +73,9 @@ def days_of(name: str) -> Days:
     protocol = PROTOCOLS[name]
     household = load(Path(os.environ["METERVEIL_DATA"]) / protocol.dataset, protocol.house, appliances=[])
     split = protocol.split(household)
-    return Days(days(household, split.train, PAPER_TARIFF), days(household, split.validation, PAPER_TARIFF))
+    return Days(
+        episodes(household, split.train, PAPER_TARIFF), episodes(household, split.validation, PAPER_TARIFF)
+    )
 
 
 def play(policy: Policy, scenario: Scenario) -> Trace:

@@ -21,7 +21,7 @@ from meterveil.core.tariff import PAPER_TARIFF
 from meterveil.data import settings
 from meterveil.data.load import load
 from meterveil.data.protocols import REDD_HOUSE2, UKDALE_HOUSE1
-from meterveil.data.scenario import days, span
+from meterveil.data.simulation import episodes, span
 from meterveil.defenders import DEFENDERS, defender
 
 PAGE = Path(__file__).parents[1] / "docs" / "defences.md"
@@ -79,8 +79,8 @@ def records() -> dict[str, Scenario]:
     first, last = date(2013, 4, 1), date(2013, 8, 1)
     after = training[-1] + timedelta(days=1)
     return {
-        "REDD house 2, 10 training days": days(redd, training, PAPER_TARIFF),
-        "UK-DALE house 1, 10 training days": days(ukdale, UKDALE_HOUSE1.training, PAPER_TARIFF),
+        "REDD house 2, 10 training days": episodes(redd, training, PAPER_TARIFF),
+        "UK-DALE house 1, 10 training days": episodes(ukdale, UKDALE_HOUSE1.training, PAPER_TARIFF),
         "REDD house 2, the same 10 days in one go": span(redd, training[0], after, PAPER_TARIFF),
         f"UK-DALE house 1, {(last - first).days} days in one go": span(ukdale, first, last, PAPER_TARIFF),
     }

@@ -32,10 +32,10 @@ from meterveil.core.battery import Battery
 from meterveil.core.env import EnvParams, EnvState
 from meterveil.core.scenario import Scenario
 from meterveil.core.tariff import PAPER_TARIFF
-from meterveil.data import scenario as rows
 from meterveil.data import synthetic
 from meterveil.data.load import load
 from meterveil.data.protocols import PROTOCOLS
+from meterveil.data.simulation import episodes
 from meterveil.data.windows import Scaler
 from meterveil.defenders.manager import probes, reward
 from meterveil.defenders.manager.presets import preset
@@ -73,7 +73,7 @@ def lesson(name: str) -> Lesson:
         protocol = PROTOCOLS[name]
         home = load(Path(os.environ["METERVEIL_DATA"]) / protocol.dataset, protocol.house, appliances=[])
         days = list(protocol.training)
-    scenario = rows.days(home, days, PAPER_TARIFF)
+    scenario = episodes(home, days, PAPER_TARIFF)
     torch.manual_seed(0)
     network = probes.build("transformer")
     assert network is not None

@@ -11,7 +11,7 @@ from meterveil import plots
 from meterveil.core.battery import Battery
 from meterveil.core.decoys import Library
 from meterveil.data.household import Household
-from meterveil.data.run import Setup
+from meterveil.data.simulation import Setup
 from meterveil.errors import InputError
 from meterveil.plots.look import clock
 from meterveil.plots.simulation import replays

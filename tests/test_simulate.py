@@ -12,7 +12,7 @@ from meterveil.core.battery import Battery
 from meterveil.core.decoys import Library
 from meterveil.core.tariff import PAPER_TARIFF, flat
 from meterveil.data.household import Household
-from meterveil.data.run import Setup, figures
+from meterveil.data.simulation import Setup, figures
 from meterveil.errors import InputError
 from meterveil.reports import figure_rows
 from meterveil.simulate import demo_runs, first_day, household_for, simulate

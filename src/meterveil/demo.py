@@ -16,12 +16,10 @@ from meterveil.attackers.registry import attacker
 from meterveil.bench.scoring import score_said
 from meterveil.core.rollout import rollout
 from meterveil.data.household import Household
-from meterveil.data.run import Run
-from meterveil.data.scenario import days
+from meterveil.data.simulation import Run, episodes
 from meterveil.defenders import defender
 from meterveil.plots.attack import label, predictions_figure
 from meterveil.plots.page import Section
-from meterveil.simulate import SOC_START
 
 TARGETS = ("fridge", "kettle", "microwave")
 """Appliances that are used on the demo day."""
@@ -110,9 +108,9 @@ def _copies(taught: Household, run: Run) -> list[Household]:
     Each day is an episode of its own, as the run's day is, so that all of them go in one batch.
     """
     wanted, setup = taught.days(), run.setup
-    scenario = days(taught, wanted * COPIES, setup.tariff)
+    scenario = episodes(taught, wanted * COPIES, setup.tariff)
     rngs = [np.random.default_rng([setup.seed, row, 0xADA9]) for row in range(len(wanted) * COPIES)]
-    trace = rollout(defender(run.defence), setup.battery, setup.library, scenario, rngs, SOC_START)
+    trace = rollout(defender(run.defence), setup.battery, setup.library, scenario, rngs)
     copies = trace.meter_w.reshape(COPIES, -1)
     return [replace(taught, aggregate_w=meter_w) for meter_w in copies]
 

@@ -17,8 +17,8 @@ from meterveil.core.battery import Battery
 from meterveil.core.env import EnvParams, EnvState
 from meterveil.core.scenario import Scenario
 from meterveil.core.tariff import PAPER_TARIFF
-from meterveil.data import scenario as rows
 from meterveil.data import synthetic
+from meterveil.data.simulation import episodes
 
 GYMNASIUM_ID = "meterveil/Household-v0"
 
@@ -37,7 +37,7 @@ def household_env(**changes: Any) -> HouseholdEnv:
     home = synthetic.household(np.random.default_rng(0), days=14)
     default: dict[str, Any] = {
         "params": EnvParams(Battery(), synthetic.decoy_library()),
-        "scenario": rows.days(home, home.days(), PAPER_TARIFF),
+        "scenario": episodes(home, home.days(), PAPER_TARIFF),
         "reward": rms_disturbance_kw,
     }
     return HouseholdEnv(**{**default, **changes})

@@ -23,7 +23,7 @@ from meterveil.data.coverage import (
     silent_channels,
 )
 from meterveil.data.household import Household
-from meterveil.data.run import Figures, Run, figures
+from meterveil.data.simulation import Figures, Run, figures
 from meterveil.plots import (
     Section,
     comparison_figure,

@@ -10,23 +10,21 @@ import numpy as np
 
 from meterveil.core import executor
 from meterveil.core.arrays import BoolArray, FloatArray, IntArray
-from meterveil.core.battery import Battery, BatteryState
+from meterveil.core.battery import INITIAL_SOC, Battery, BatteryState
 from meterveil.core.decoys import Library
 from meterveil.core.executor import Command, Replay
-from meterveil.core.rollout import Policy, View, rollout
+from meterveil.core.rollout import Policy, View
 from meterveil.data import settings
 from meterveil.data.coverage import by_day
 from meterveil.data.household import Household
 from meterveil.data.listing import houses
 from meterveil.data.load import SYNTHETIC, load
-from meterveil.data.run import WELL_KNOWN, Run, Setup
-from meterveil.data.scenario import span
+from meterveil.data.simulation import WELL_KNOWN, Run, Setup, mask
 from meterveil.data.synthetic.house import FIRST_DAY
 from meterveil.defenders import defender
 from meterveil.defenders.defence import Defence, find_defence
 from meterveil.errors import InputError
 
-SOC_START = 0.5
 DEMO_DAY = FIRST_DAY
 _MOST_SYNTHETIC_DAYS = 366
 
@@ -49,9 +47,8 @@ def simulate(
     """
     end = _end(household, start, days)
     watched = _Watched(policy or defender(defence), on_day)
-    scenario = span(household, start, end, setup.tariff)
-    rng = np.random.default_rng(setup.seed)
-    trace = rollout(watched, setup.battery, setup.library, scenario, [rng], SOC_START)
+    part = household.between(start, end)
+    _, scenario, trace = mask(watched, setup, part, [np.random.default_rng(setup.seed)])
     asked_w, decoy = _asked(setup.library, watched, trace.load_w[0])
     return Run(
         household=household.name,
@@ -59,12 +56,12 @@ def simulate(
         notes=household.notes,
         defence=defence,
         setup=setup,
-        minutes=household.between(start, end).minutes,
+        minutes=part.minutes,
         load_w=trace.load_w[0],
         battery_w=trace.power_w[0],
         asked_w=asked_w,
         soc=trace.soc[0],
-        soc_start=SOC_START,
+        soc_start=INITIAL_SOC,
         price=scenario.price[0, scenario.lead :],
         decoy=decoy,
     )
@@ -147,7 +144,7 @@ def _asked(library: Library, watched: _Watched, load_w: FloatArray) -> tuple[Flo
     columns = (np.concatenate(column)[issued_at] for column in zip(*watched.commands, strict=True))
     command = Command(*columns)
     replay = Replay(command, np.arange(len(waits)) - issued_at, np.ones_like(waits))
-    rested = BatteryState(np.full(len(waits), 0.5), np.zeros(len(waits)))
+    rested = BatteryState(np.full(len(waits), INITIAL_SOC), np.zeros(len(waits)))
     _, _, asked_w = executor.tick(_UNLIMITED, library, rested, replay, load_w)
     return np.where(np.isnan(load_w), np.nan, asked_w), command.signature
 

@@ -8,9 +8,9 @@ import pytest
 from meterveil.attackers import baselines, fitting, store
 from meterveil.attackers.protocol import AGGREGATE, meter_of, truth_w
 from meterveil.attackers.registry import ATTACKERS, attacker
-from meterveil.attackers.threat import adaptive, fixed, masked
+from meterveil.attackers.threat import adaptive, fixed
 from meterveil.data import synthetic
-from meterveil.data.run import Setup
+from meterveil.data.simulation import Setup, mask
 from meterveil.defenders import defender
 from meterveil.errors import InputError
 
@@ -127,7 +127,7 @@ SETUP = Setup(synthetic.decoy_library())
 
 def test_masked_copies_change_the_meter_and_keep_the_truth(home):
     rngs = [np.random.default_rng(n) for n in range(2)]
-    first, second = masked(defender("random"), SETUP, home, rngs)
+    first, second = mask(defender("random"), SETUP, home, rngs).households
     assert not np.array_equal(first.aggregate_w, second.aggregate_w)
     np.testing.assert_array_equal(truth_w(first, AGGREGATE), home.aggregate_w)
     np.testing.assert_array_equal(truth_w(first, "kettle"), home.appliances_w["kettle"])
@@ -142,7 +142,7 @@ def test_who_never_sees_the_meter_has_nothing_to_adapt_to(home, cache):
 def test_an_adaptive_attacker_reads_a_masked_meter_better_than_one_that_never_saw_it(home, cache):
     later = synthetic.household(np.random.default_rng(3), days=6).select([*TARGETS])
     later = later.between(later.days()[4], later.days()[5] + timedelta(days=1))
-    seen = masked(defender("flat"), SETUP, later, [np.random.default_rng(99)])[0]
+    seen = mask(defender("flat"), SETUP, later, [np.random.default_rng(99)]).households[0]
     naive = fixed(["fhmm"], [home], TARGETS, 0)["fhmm"]
     knowing = adaptive(["fhmm"], [home], TARGETS, 0, defender("flat"), SETUP, copies=2)["fhmm"]
     naive_w, knowing_w = (

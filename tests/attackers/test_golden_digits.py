@@ -9,10 +9,10 @@ import pytest
 from small_networks import quickly
 
 from meterveil.attackers.registry import ATTACKERS, version_of
-from meterveil.attackers.threat import masked, masked_copies
+from meterveil.attackers.threat import masked_copies
 from meterveil.contracts.homes import scores
 from meterveil.data import synthetic
-from meterveil.data.run import Setup
+from meterveil.data.simulation import Setup, mask
 from meterveil.defenders import defender
 
 TARGETS = ("fridge", "kettle")
@@ -84,6 +84,6 @@ def test_the_figures_of_an_attacker_change_only_with_its_version(name, taught, h
 @pytest.mark.parametrize("name", ["flat", "random_equal"])
 def test_the_figures_with_a_defence_change_only_with_its_version(name, taught, held_out):
     setup, policy = Setup(synthetic.decoy_library()), defender(name)
-    [day] = masked(policy, setup, held_out, [np.random.default_rng(0)])
+    [day] = mask(policy, setup, held_out, [np.random.default_rng(0)]).households
     check(WITH_DEFENCE, name, "1", digits("co", [taught], day))
     check(ADAPTIVE, name, "1", digits("fhmm", masked_copies(policy, setup, [taught], 2, seed=0), day))

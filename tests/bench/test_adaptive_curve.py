@@ -22,7 +22,7 @@ from meterveil.bench.floors import from_documents
 from meterveil.bench.strength import HouseDays, Trial
 from meterveil.data import settings
 from meterveil.data.load import load
-from meterveil.data.run import Setup
+from meterveil.data.simulation import Setup
 from meterveil.defenders import defender
 from meterveil.errors import InputError
 

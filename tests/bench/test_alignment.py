@@ -19,8 +19,8 @@ from meterveil.core.battery import Battery
 from meterveil.core.env import EnvParams
 from meterveil.core.scenario import Scenario
 from meterveil.core.tariff import PAPER_TARIFF
-from meterveil.data import scenario as rows
 from meterveil.data import synthetic
+from meterveil.data.simulation import episodes
 from meterveil.data.windows import Scaler
 from meterveil.defenders.manager.policy import ManagerPolicy, Mlp
 from meterveil.defenders.manager.presets import preset
@@ -47,7 +47,7 @@ def noisy(rng, direction, plays=200, noise=3.0):
 @pytest.fixture(scope="module")
 def days():
     home = synthetic.household(np.random.default_rng(0), days=3)
-    return rows.days(home, home.days()[1:], PAPER_TARIFF)
+    return episodes(home, home.days()[1:], PAPER_TARIFF)
 
 
 @pytest.fixture(scope="module")

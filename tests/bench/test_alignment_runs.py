@@ -17,9 +17,8 @@ from meterveil.bench.alignment.snapshots import Asked, Snapshot, learn_with_snap
 from meterveil.core.battery import Battery
 from meterveil.core.env import EnvParams
 from meterveil.core.tariff import PAPER_TARIFF, flat
-from meterveil.data import scenario as rows
 from meterveil.data import synthetic
-from meterveil.data.run import Setup
+from meterveil.data.simulation import Setup, episodes
 from meterveil.data.windows import Scaler
 from meterveil.defenders.manager.policy import Mlp
 from meterveil.defenders.manager.presets import preset
@@ -131,7 +130,7 @@ def test_a_training_without_snapshots_and_a_probe_without_a_training_are_refused
 
 @pytest.fixture(scope="module")
 def panel():
-    days = rows.days(HOME, HOME.days(), PAPER_TARIFF)
+    days = episodes(HOME, HOME.days(), PAPER_TARIFF)
     probe = Probe("identity", Scaler(300.0, 400.0))
     truth = {"fridge": days.load_w}
     return Panel(EnvParams(Battery(), LIBRARY), days, probe, TINY, {"copies": Copies()}, truth)

@@ -9,10 +9,9 @@ from meterveil.bench.observations import uniform
 from meterveil.core.battery import Battery
 from meterveil.core.executor import add_power
 from meterveil.core.tariff import PAPER_TARIFF
-from meterveil.data import scenario as rows
 from meterveil.data import synthetic
 from meterveil.data.protocols import REDD_HOUSE2
-from meterveil.data.run import Setup
+from meterveil.data.simulation import Setup, episodes
 from meterveil.defenders.defence import Defence, find_defence
 from meterveil.plots.behaviour import hours_figure
 
@@ -31,7 +30,7 @@ class Charging:
 def world():
     home = synthetic.household(np.random.default_rng(0), days=3)
     setup = Setup(synthetic.decoy_library(), Battery(), PAPER_TARIFF, 0)
-    return setup, rows.days(home, home.days(), PAPER_TARIFF)
+    return setup, episodes(home, home.days(), PAPER_TARIFF)
 
 
 def test_a_battery_that_only_charges_fills_up_and_stays_full(world):

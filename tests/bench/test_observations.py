@@ -17,9 +17,9 @@ from meterveil.bench.observations import (
 from meterveil.core.battery import Battery
 from meterveil.core.env import EnvParams
 from meterveil.core.tariff import PAPER_TARIFF
-from meterveil.data import scenario as rows
 from meterveil.data import synthetic
 from meterveil.data.protocols import REDD_HOUSE2
+from meterveil.data.simulation import episodes
 from meterveil.data.windows import Scaler
 from meterveil.defenders.manager.play import Played, play
 from meterveil.defenders.manager.policy import ManagerPolicy, Mlp
@@ -32,7 +32,7 @@ from meterveil.plots.training import Habit, curve_figure, length_figure, probe_f
 @pytest.fixture(scope="module")
 def house():
     home = synthetic.household(np.random.default_rng(0), days=3)
-    learning, judging = (rows.days(home, days, PAPER_TARIFF) for days in (home.days()[:2], home.days()[2:]))
+    learning, judging = (episodes(home, days, PAPER_TARIFF) for days in (home.days()[:2], home.days()[2:]))
     params = EnvParams(Battery(), synthetic.decoy_library())
     return House("synthetic", REDD_HOUSE2, home, params, learning, judging.rows([0, 0]))
 

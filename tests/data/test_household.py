@@ -6,7 +6,7 @@ import pytest
 
 from meterveil.core.tariff import PAPER_TARIFF, PriceSeries
 from meterveil.data.household import Household
-from meterveil.data.scenario import days, span
+from meterveil.data.simulation import episodes, span
 from meterveil.errors import InputError
 
 
@@ -93,7 +93,7 @@ def test_the_first_day_of_a_record_is_led_in_by_its_first_minute():
 
 def test_days_are_rows_that_end_when_the_day_does():
     home = household()
-    scenario = days(home, home.days(), PAPER_TARIFF)
+    scenario = episodes(home, home.days(), PAPER_TARIFF)
     assert scenario.minutes.tolist() == [1440, 1440, 1380, 1440]
     seven = scenario.minute_of_day == 420
     assert set(scenario.price[seven & (np.arange(1500) >= 60)]) == {0.3075}

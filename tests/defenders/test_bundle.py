@@ -14,7 +14,7 @@ from meterveil.core.battery import Battery
 from meterveil.core.rollout import rollout
 from meterveil.core.tariff import PAPER_TARIFF, PriceSeries
 from meterveil.data import synthetic
-from meterveil.data.run import Setup
+from meterveil.data.simulation import Setup
 from meterveil.defenders import bundle
 from meterveil.defenders.bundle_export import export
 from meterveil.defenders.manager.run import Options, learn, load_run

@@ -13,7 +13,7 @@ import torch
 from ddql_small import QUICK, TINY, lesson, play, two_levels
 
 from meterveil.data.household import Household
-from meterveil.data.run import Setup
+from meterveil.data.simulation import Setup
 from meterveil.data.synthetic import decoy_library
 from meterveil.defenders import defender
 from meterveil.defenders.ddql.flat import FlatSignal

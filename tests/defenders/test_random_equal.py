@@ -10,7 +10,7 @@ from meterveil.core.tariff import PAPER_TARIFF
 from meterveil.data import settings
 from meterveil.data.load import load
 from meterveil.data.protocols import REDD_HOUSE2, UKDALE_HOUSE1
-from meterveil.data.scenario import days, span
+from meterveil.data.simulation import episodes, span
 from meterveil.defenders import defender
 from meterveil.defenders.random_equal import RandomEqual
 from meterveil.errors import InputError
@@ -75,8 +75,8 @@ def test_real_days_move_the_target_within_five_percent_and_end_away_from_the_lim
     redd = load(real_data / "redd" / "low_freq", 2, appliances=[])
     ukdale = load(real_data / "ukdale", 1, appliances=[])
     scenarios = [
-        days(redd, REDD_HOUSE2.training, PAPER_TARIFF),
-        days(ukdale, UKDALE_HOUSE1.training, PAPER_TARIFF),
+        episodes(redd, REDD_HOUSE2.training, PAPER_TARIFF),
+        episodes(ukdale, UKDALE_HOUSE1.training, PAPER_TARIFF),
         span(ukdale, date(2013, 4, 1), date(2013, 4, 8), PAPER_TARIFF),
     ]
     for scenario in scenarios:
@@ -90,7 +90,7 @@ def test_real_days_move_the_target_within_five_percent_and_end_away_from_the_lim
 def test_the_sparse_random_defence_moves_what_the_paper_reports(real_data):
     # wear of 0.029 a day at 0.075 per kWh
     household = load(real_data / "ukdale", 1, appliances=[])
-    scenario = days(household, UKDALE_HOUSE1.training, PAPER_TARIFF)
+    scenario = episodes(household, UKDALE_HOUSE1.training, PAPER_TARIFF)
     scenario = scenario.rows(list(range(scenario.batch)) * 300)
     rngs = [np.random.default_rng(row) for row in range(scenario.batch)]
     trace = rollout(defender("random"), Battery(), settings.library(), scenario, rngs)

@@ -8,14 +8,12 @@ from typing import Any, NamedTuple, Protocol, Self
 import numpy as np
 import numpy.typing as npt
 
+from meterveil.data.household import AGGREGATE as AGGREGATE  # noqa: PLC0414 - imported from here too
 from meterveil.data.household import Household
 from meterveil.errors import InputError
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
-
-AGGREGATE = "aggregate"
-"""Target name of the household's own load: what it was before any battery changed the meter."""
 
 
 class Meter(NamedTuple):

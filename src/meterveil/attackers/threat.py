@@ -3,42 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
-from datetime import timedelta
 from typing import Unpack
 
 import numpy as np
 
 from meterveil.attackers.fitting import Options, fit
-from meterveil.attackers.protocol import AGGREGATE, Attacker
+from meterveil.attackers.protocol import Attacker
 from meterveil.attackers.registry import FLOORS
-from meterveil.core.rollout import Policy, rollout
+from meterveil.core.rollout import Policy
 from meterveil.data.household import Household
-from meterveil.data.run import Setup
-from meterveil.data.scenario import span
-from meterveil.errors import InputError
+from meterveil.data.simulation import Setup, mask
 
 COPIES = 12
 """Masked copies of the training days that an adaptive attacker learns from, each with dice of its own."""
-
-
-def masked(
-    policy: Policy, setup: Setup, household: Household, rngs: Sequence[np.random.Generator]
-) -> list[Household]:
-    """Run the defence over a household's days, once with each generator, SoC carried over midnight.
-
-    The copies keep the true appliances, and the load that the battery hid as what `AGGREGATE` really was.
-    """
-    days = household.days()
-    if not days:
-        raise InputError(f"{household.name} records no whole day; a defence is run over civil days")
-    end = days[-1] + timedelta(days=1)
-    part = household.between(days[0], end)
-    one = span(household, days[0], end, setup.tariff)
-    scenario = one.rows([0] * len(rngs))
-    trace = rollout(policy, setup.battery, setup.library, scenario, rngs)
-    truth = {**part.appliances_w, AGGREGATE: part.aggregate_w}
-    return [replace(part, aggregate_w=meter_w.copy(), appliances_w=truth) for meter_w in trace.meter_w]
 
 
 def masked_copies(
@@ -46,7 +23,7 @@ def masked_copies(
 ) -> list[Household]:
     """Make what an adaptive attacker learns from: each copy of each household with dice of its own."""
     rngs = [np.random.default_rng([seed, copy, 0xADA9]) for copy in range(copies)]
-    return [copy for household in households for copy in masked(policy, setup, household, rngs)]
+    return [copy for household in households for copy in mask(policy, setup, household, rngs).households]
 
 
 def fixed(

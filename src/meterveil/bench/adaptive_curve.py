@@ -15,15 +15,15 @@ import numpy as np
 from meterveil.attackers.fitting import Job, Options
 from meterveil.attackers.protocol import Attacker
 from meterveil.attackers.registry import ATTACKERS, attacker
-from meterveil.attackers.threat import COPIES, adaptive, fixed, masked
+from meterveil.attackers.threat import COPIES, adaptive, fixed
 from meterveil.bench.cards import Card
 from meterveil.bench.curves import CLEAN, FLOOR
 from meterveil.bench.scoring import Scores, score
 from meterveil.bench.strength import Houses, Trial, card_of, measure
 from meterveil.core.rollout import Policy
 from meterveil.data.household import Household
-from meterveil.data.run import Setup
 from meterveil.data.settings import battery_values
+from meterveil.data.simulation import Setup, mask
 from meterveil.data.splits import consecutive_pieces
 from meterveil.errors import InputError
 
@@ -122,7 +122,7 @@ def masked_test_days(curve: Curve, home: Household) -> list[Household]:
     """Run the defence over the test days, with dice that no attacker has seen; SoC carried over midnight."""
     rngs = [np.random.default_rng([curve.trial.seed, draw, 0x7E57]) for draw in range(curve.draws)]
     pieces = consecutive_pieces(home, curve.trial.test.days)
-    copies = [copy for piece in pieces for copy in masked(curve.policy, curve.setup, piece, rngs)]
+    copies = [copy for piece in pieces for copy in mask(curve.policy, curve.setup, piece, rngs).households]
     return [copy.day(day) for copy in copies for day in copy.days()]
 
 

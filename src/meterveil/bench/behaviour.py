@@ -20,11 +20,10 @@ from meterveil.core.arrays import KWH_PER_W_MINUTE, FloatArray
 from meterveil.core.env import EnvParams, EnvState
 from meterveil.core.rollout import rollout
 from meterveil.core.scenario import Scenario
-from meterveil.data import scenario as rows
 from meterveil.data.folders import data_folder
 from meterveil.data.load import load
 from meterveil.data.protocols import Protocol, protocol
-from meterveil.data.run import Setup
+from meterveil.data.simulation import Setup, episodes
 from meterveil.defenders.defence import Defence, common_setup, find_defences
 from meterveil.defenders.manager.play import play
 from meterveil.defenders.manager.policy import ManagerPolicy
@@ -144,7 +143,7 @@ def main() -> None:
     days = chosen.held_out(household, min_days=1)
     found = find_defences(asked.defences)
     setup = common_setup(found, asked.library)
-    scenario = rows.days(household, days, setup.tariff)
+    scenario = episodes(household, days, setup.tariff)
     hours: dict[str, Hours] = {}
     for one in found:
         hours[one.name] = hours_of(one, setup, scenario)

@@ -23,12 +23,12 @@ from meterveil.core.env import WINDOW, EnvParams
 from meterveil.core.rollout import rollout
 from meterveil.core.scenario import Scenario
 from meterveil.core.tariff import PAPER_TARIFF
-from meterveil.data import scenario as rows
 from meterveil.data.folders import data_folder
 from meterveil.data.household import Household
 from meterveil.data.load import load
 from meterveil.data.protocols import Protocol, protocol
 from meterveil.data.settings import library as read_library
+from meterveil.data.simulation import episodes
 from meterveil.defenders.manager import probes
 from meterveil.defenders.manager.play import Played, play
 from meterveil.defenders.manager.policy import ManagerPolicy, Mlp
@@ -73,7 +73,7 @@ class House:
         household = load(data / chosen.dataset, chosen.house, appliances=[])
         split = chosen.split(household)
         learning, judging = (
-            rows.days(household, days, PAPER_TARIFF) for days in (split.train, split.validation)
+            episodes(household, days, PAPER_TARIFF) for days in (split.train, split.validation)
         )
         repeated = judging.rows(np.repeat(np.arange(judging.batch), DAYS_EACH))
         params = EnvParams(Battery(), read_library(library))

@@ -45,7 +45,7 @@ def curve_of(trial: Trial, defence: str) -> Curve:
     """Put a defence with its documented settings between the house and the attackers."""
     from meterveil.bench.adaptive_curve import Curve
     from meterveil.data import settings
-    from meterveil.data.run import Setup
+    from meterveil.data.simulation import Setup
     from meterveil.defenders import defender
 
     return Curve(trial, defence, defender(defence), Setup(settings.library()))

@@ -43,7 +43,7 @@ def train(
     """Train, or go on with the training in `out`, and show what came of it."""
     from meterveil.bench.cards import current_commit
     from meterveil.data import settings
-    from meterveil.data.run import Setup
+    from meterveil.data.simulation import Setup
     from meterveil.defenders.ddql.run import learn
 
     asked = _resumed(out) if resume else _fresh(asked, out)

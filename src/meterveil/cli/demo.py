@@ -18,7 +18,7 @@ from meterveil.cli.train import Asked, learn, make_room, missing_parts
 from meterveil.extras import how_to_install
 
 if TYPE_CHECKING:
-    from meterveil.data.run import Run
+    from meterveil.data.simulation import Run
 
 TRAINED = "trained"
 """Folder of the run within that of the demo."""

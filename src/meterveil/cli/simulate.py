@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from meterveil.core.battery import Battery
     from meterveil.core.rollout import Policy
     from meterveil.data.household import Household
-    from meterveil.data.run import Run, Setup
+    from meterveil.data.simulation import Run, Setup
     from meterveil.defenders.defence import TrainedRun
 
 _BATTERY = "Battery"
@@ -184,7 +184,7 @@ def _show_days(run: Run) -> None:
 def show_runs(runs: dict[str, Run], title: str) -> None:
     """Print what the battery did in each run."""
     from meterveil.cli.tables import show_table
-    from meterveil.data.run import figures
+    from meterveil.data.simulation import figures
     from meterveil.reports import figure_rows
 
     show_table(figure_rows({name: figures(run) for name, run in runs.items()}), title)

@@ -160,7 +160,7 @@ def learn(asked: Asked, out: Path) -> LoadedRun:
     """Train as asked, or go on with what is in the folder, with a progress bar."""
     from meterveil.bench.cards import current_commit
     from meterveil.data import settings, signatures_file
-    from meterveil.data.run import Setup
+    from meterveil.data.simulation import Setup
     from meterveil.defenders.manager import run
 
     options = _options(asked)

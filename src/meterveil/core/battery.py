@@ -14,6 +14,9 @@ import numpy as np
 from meterveil.core.arrays import KWH_PER_W_MINUTE, BoolArray, FloatArray
 from meterveil.errors import InputError
 
+INITIAL_SOC = 0.5
+"""State of charge at the start of every simulation (D6)."""
+
 _BELOW = 1.0 - 8.0 * float(np.finfo(np.float64).eps)
 """Rounding may lift a sum a few units in the last place over its limit; room shrunk by this cannot."""
 

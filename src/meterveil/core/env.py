@@ -18,7 +18,7 @@ import numpy.typing as npt
 from meterveil.core import battery as bt
 from meterveil.core import executor, tariff
 from meterveil.core.arrays import KWH_PER_W_MINUTE, BoolArray, FloatArray, IntArray
-from meterveil.core.battery import Battery, BatteryState
+from meterveil.core.battery import INITIAL_SOC, Battery, BatteryState
 from meterveil.core.decoys import Library
 from meterveil.core.scenario import Scenario
 
@@ -40,7 +40,7 @@ class EnvParams:
     battery: Battery
     library: Library
     degradation_per_kwh: float = tariff.DEGRADATION_PER_KWH
-    soc_start: float = 0.5
+    soc_start: float = INITIAL_SOC
 
 
 class EnvState(NamedTuple):

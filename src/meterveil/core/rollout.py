@@ -1,7 +1,7 @@
-"""Runs a defence over a scenario, minute by minute, for all households at once.
+"""Minute by minute control of batteries by a policy: `advance` is one minute, `rollout` a whole scenario.
 
-This is how defences are simulated and measured: whoever has no command under way is asked for the next
-one, then one minute passes for everybody. The live controller does the same with a batch of one.
+In each minute the policy gives a new command to the households without a running one, then the minute
+passes for all households. A live controller calls `advance` with a batch of one.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ import numpy as np
 from meterveil.core import battery as bt
 from meterveil.core import executor, tariff
 from meterveil.core.arrays import BoolArray, FloatArray, IntArray
-from meterveil.core.battery import Battery, BatteryState, Connection
+from meterveil.core.battery import INITIAL_SOC, Battery, BatteryState, Connection
 from meterveil.core.decoys import Library
-from meterveil.core.executor import Command
+from meterveil.core.executor import Command, Replay
 from meterveil.core.scenario import Scenario
 from meterveil.core.tariff import Cost
 
@@ -66,13 +66,58 @@ class Trace(NamedTuple):
         return self.load_w + self.power_w
 
 
+class Minute(NamedTuple):
+    """State of the world in one minute; one entry per household."""
+
+    load_w: FloatArray
+    minute_of_day: IntArray
+    price: FloatArray
+    new_day: BoolArray  # the civil day begins in this minute: the daily budget is full again
+    chance: FloatArray  # (batch, 2) independent uniform numbers in [0, 1)
+    allowed: Connection | None = None  # `battery.connection` of the load, where it is known already
+
+
+class Control(NamedTuple):
+    """State of the controller between two minutes."""
+
+    state: BatteryState
+    replay: Replay
+    memory: Any  # of the policy
+    meter_w: FloatArray  # (batch,) latest meter reading; NaN before the first
+
+
+def begin(policy: Policy, library: Library, batch: int, soc: float | FloatArray = INITIAL_SOC) -> Control:
+    """Start with nothing moved and no command running."""
+    start = BatteryState(np.broadcast_to(np.asarray(soc, dtype=np.float64), batch), np.zeros(batch))
+    return Control(
+        start, executor.nothing_running(library, batch), policy.initial(batch), np.full(batch, np.nan)
+    )
+
+
+def advance(
+    policy: Policy, battery: Battery, library: Library, control: Control, minute: Minute
+) -> tuple[Control, FloatArray]:
+    """Let the policy decide and carry its command out for one minute; return the battery power, (batch,).
+
+    Simulation and live control both call this function.
+    """
+    load_w, clock, price, new_day, chance, allowed = minute
+    state = bt.start_day(control.state, new_day)
+    waits = ~control.replay.running
+    view = View(battery, library, state, load_w, control.meter_w, clock, price, chance, waits)
+    command, memory = policy.decide(view, control.memory)
+    replay = executor.issue(control.replay, command)
+    state, replay, power_w = executor.tick(battery, library, state, replay, load_w, allowed)
+    return Control(state, replay, memory, load_w + power_w), power_w
+
+
 def rollout(
     policy: Policy,
     battery: Battery,
     library: Library,
     scenario: Scenario,
     rngs: Sequence[np.random.Generator],
-    soc_start: float | FloatArray = 0.5,
+    soc_start: float | FloatArray = INITIAL_SOC,
 ) -> Trace:
     """Let the policy act over the whole scenario, SoC carried over every midnight in it.
 
@@ -80,47 +125,28 @@ def rollout(
     """
     batch, horizon = scenario.batch, scenario.horizon
     power_w, soc = np.empty((horizon, batch)), np.empty((horizon, batch))
-    start = BatteryState(np.broadcast_to(np.asarray(soc_start, dtype=np.float64), batch), np.zeros(batch))
-    state, memory = start, policy.initial(batch)
-    replay, meter_w = executor.nothing_running(library, batch), np.full(batch, np.nan)
-    for t, now in enumerate(_minutes(battery, scenario, rngs)):
-        if now.begins_day:
-            state = bt.start_day(state, now.new_day)
-        waits, clock = ~replay.running, now.minute_of_day
-        view = View(battery, library, state, now.load_w, meter_w, clock, now.price, now.chance, waits)
-        command, memory = policy.decide(view, memory)
-        replay = executor.issue(replay, command)
-        state, replay, power_w[t] = executor.tick(battery, library, state, replay, now.load_w, now.allowed)
-        soc[t], meter_w = state.soc, now.load_w + power_w[t]
-    return Trace(scenario.load_w[:, scenario.lead :], power_w.T, soc.T, start.soc)
+    control = begin(policy, library, batch, soc_start)
+    first_soc = control.state.soc
+    for t, minute in enumerate(_minutes(battery, scenario, rngs)):
+        control, power_w[t] = advance(policy, battery, library, control, minute)
+        soc[t] = control.state.soc
+    return Trace(scenario.load_w[:, scenario.lead :], power_w.T, soc.T, first_soc)
 
 
-class _Minute(NamedTuple):
-    """What the world does in one minute, (batch,) each."""
-
-    load_w: FloatArray
-    minute_of_day: IntArray
-    price: FloatArray
-    new_day: BoolArray
-    begins_day: bool  # for any household
-    chance: FloatArray  # (batch, 2)
-    allowed: Connection
-
-
-def _minutes(battery: Battery, scenario: Scenario, rngs: Sequence[np.random.Generator]) -> Iterator[_Minute]:
+def _minutes(battery: Battery, scenario: Scenario, rngs: Sequence[np.random.Generator]) -> Iterator[Minute]:
     """Lay a scenario out minute by minute, a block at a time: a block stays in the processor's cache."""
-    for begin in range(scenario.lead, scenario.lead + scenario.horizon, _BLOCK_MINUTES):
-        block = slice(begin, begin + _BLOCK_MINUTES)
+    for first in range(scenario.lead, scenario.lead + scenario.horizon, _BLOCK_MINUTES):
+        block = slice(first, first + _BLOCK_MINUTES)
         load_w, price = (np.ascontiguousarray(part[:, block].T) for part in (scenario.load_w, scenario.price))
         clock, day = (
             np.ascontiguousarray(part[:, block].T) for part in (scenario.minute_of_day, scenario.day)
         )
-        before = scenario.day[:, begin if begin == scenario.lead else begin - 1]
+        before = scenario.day[:, first if first == scenario.lead else first - 1]
         new_day = np.diff(day, axis=0, prepend=before[None]) != 0
         chance = np.stack([rng.random((len(day), 2)) for rng in rngs])  # (batch, minute, 2)
         chance = np.ascontiguousarray(chance.transpose(1, 2, 0)).transpose(0, 2, 1)
         allowed = map(Connection, *bt.connection(battery, load_w))
-        yield from map(_Minute, load_w, clock, price, new_day, new_day.any(axis=1), chance, allowed)
+        yield from map(Minute, load_w, clock, price, new_day, chance, allowed)
 
 
 def trace_cost(

@@ -21,6 +21,9 @@ FloatArray = npt.NDArray[np.float64]
 Unit = Literal["W", "VA"]
 Aggregate = Literal["mains", "submeters"]
 
+AGGREGATE = "aggregate"
+"""Name of the whole house's load: in a masked household, what it was before the battery changed the meter."""
+
 MAX_PLAUSIBLE_W = 100_000.0
 """A home's main fuse lets through less than this; more is a wrong unit or a broken file."""
 

@@ -15,8 +15,8 @@ from meterveil.core.battery import Battery
 from meterveil.core.decoys import Library
 from meterveil.core.rollout import Policy
 from meterveil.core.tariff import PAPER_TARIFF, Tariff
-from meterveil.data.run import Setup
 from meterveil.data.signatures_file import library as read_library
+from meterveil.data.simulation import Setup
 from meterveil.defenders import defender, known_defences, package_of
 from meterveil.defenders.bundle import MANIFEST, battery_from, load_bundle, tariff_from
 from meterveil.defenders.random_equal import EQUAL, RandomEqual

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from datetime import date
 
 from meterveil.core.scenario import Scenario
-from meterveil.data import scenario as rows
 from meterveil.data.household import Household
-from meterveil.data.run import Setup
+from meterveil.data.simulation import Setup, episodes
 from meterveil.errors import InputError
 
 
@@ -20,7 +19,7 @@ def training_scenario(household: Household, days: Sequence[date], setup: Setup) 
             f"it holds {household.minutes[0]:%Y-%m-%d %H:%M} to {household.minutes[-1]:%Y-%m-%d %H:%M}: "
             "give a longer record"
         )
-    return rows.days(household, days, setup.tariff)
+    return episodes(household, days, setup.tariff)
 
 
 def check_lambda(weight: float) -> float:

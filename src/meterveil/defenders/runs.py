@@ -19,7 +19,7 @@ from safetensors.numpy import load as load_arrays
 from meterveil import __version__
 from meterveil.data import outputs, settings
 from meterveil.data.household import Household
-from meterveil.data.run import Setup
+from meterveil.data.simulation import Setup
 from meterveil.defenders.bundle import tariff_document
 from meterveil.errors import InputError
 

@@ -11,7 +11,7 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from meterveil.core.arrays import BoolArray
-from meterveil.data.run import Run, figures
+from meterveil.data.simulation import Run, figures
 from meterveil.plots import look
 
 _MINUTE_MS = 60_000

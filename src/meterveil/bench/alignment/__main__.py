@@ -19,8 +19,8 @@ from meterveil.bench.alignment.measure import House, Panel, cards_of
 from meterveil.bench.alignment.picture import draw
 from meterveil.bench.alignment.snapshots import Asked, Snapshot, learn_with_snapshots
 from meterveil.data.folders import data_folder
-from meterveil.data.run import Setup
 from meterveil.data.settings import library as read_library
+from meterveil.data.simulation import Setup
 from meterveil.defenders.manager import probes
 from meterveil.defenders.manager.presets import PRESETS, preset
 from meterveil.defenders.manager.run import Options

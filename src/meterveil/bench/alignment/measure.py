@@ -25,11 +25,10 @@ from meterveil.bench.strength import Trial
 from meterveil.core.arrays import FloatArray
 from meterveil.core.env import EnvParams
 from meterveil.core.scenario import Scenario
-from meterveil.data import scenario as rows
 from meterveil.data.household import Household
 from meterveil.data.load import load
 from meterveil.data.protocols import Protocol, protocol
-from meterveil.data.run import Setup
+from meterveil.data.simulation import Setup, episodes
 from meterveil.data.splits import Days
 from meterveil.defenders.manager.policy import ManagerPolicy
 from meterveil.defenders.manager.presets import Preset
@@ -72,7 +71,7 @@ class House:
 
     def scenario(self) -> Scenario:
         """Make a row of every day of the rollouts."""
-        return rows.days(self.household, self.judging, self.setup.tariff)
+        return episodes(self.household, self.judging, self.setup.tariff)
 
     def jobs(self) -> list[Job]:
         """Name the fits on the bare training days that `meterveil attack` and `evaluate` make and keep."""
@@ -92,7 +91,7 @@ class House:
 
     def _channel(self, target: str) -> FloatArray:
         own = replace(self.household, aggregate_w=self.household.appliances_w[target])
-        return rows.days(own, self.judging, self.setup.tariff).load_w
+        return episodes(own, self.judging, self.setup.tariff).load_w
 
 
 class Found(NamedTuple):

@@ -15,7 +15,7 @@ from safetensors.numpy import save as arrays_bytes
 from meterveil.core.env import EnvParams
 from meterveil.data.household import Household
 from meterveil.data.outputs import write_whole
-from meterveil.data.run import Setup
+from meterveil.data.simulation import Setup
 from meterveil.data.splits import Days
 from meterveil.data.windows import Scaler
 from meterveil.defenders import checkpoints, runs

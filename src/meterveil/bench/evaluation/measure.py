@@ -25,7 +25,7 @@ from meterveil.bench.scoring import Scores, score
 from meterveil.bench.strength import Houses, Trial
 from meterveil.data.household import Household
 from meterveil.data.protocols import on_threshold_w
-from meterveil.data.run import Setup
+from meterveil.data.simulation import Setup
 from meterveil.data.splits import check_recorded
 from meterveil.defenders.defence import Defence, check_unseen
 from meterveil.defenders.none import NoDefence

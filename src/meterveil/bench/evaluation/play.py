@@ -3,27 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from datetime import timedelta
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from meterveil.attackers.protocol import AGGREGATE
 from meterveil.bench.strength import Trial
 from meterveil.core import tariff
 from meterveil.core.arrays import KWH_PER_W_MINUTE, FloatArray
+from meterveil.core.battery import INITIAL_SOC
 from meterveil.core.executor import Command
-from meterveil.core.rollout import Policy, Trace, View, rollout
+from meterveil.core.rollout import Policy, Trace, View
 from meterveil.core.scenario import Scenario
 from meterveil.data.household import Household
-from meterveil.data.run import Run, Setup
-from meterveil.data.scenario import span
+from meterveil.data.simulation import Masked, Run, Setup, mask
 from meterveil.data.splits import consecutive_pieces
 from meterveil.defenders.defence import Defence
 
-SOC_START = 0.5
 _TEST_DICE = 0x7E57
 
 
@@ -61,11 +58,14 @@ def play(trial: Trial, home: Household, one: Defence, setup: Setup, seeds: int) 
     pieces = consecutive_pieces(home.select(trial.targets), trial.test.days)
     days: list[list[Household]] = [[] for _ in range(seeds)]
     figures: list[Physical] = []
-    for piece, scenario, trace in _traces(one, setup, pieces, dice(trial.seed, seeds)):
-        figures += list(_by_day(setup, piece, scenario, trace))
-        truth = {**piece.appliances_w, AGGREGATE: piece.aggregate_w}
-        for row, meter_w in enumerate(trace.meter_w):
-            copy = replace(piece, aggregate_w=meter_w.copy(), appliances_w=truth)
+    rngs = dice(trial.seed, seeds)
+    for piece in pieces:
+        parts = _masked(one, setup, piece, rngs)
+        trace = Trace(
+            *(np.concatenate(column) for column in zip(*(part.trace for part in parts), strict=True))
+        )
+        figures += list(_by_day(setup, piece, parts[0].scenario, trace))
+        for row, copy in enumerate(copy for part in parts for copy in part.households):
             days[row] += [copy.day(day) for day in piece.days()]
     physical = Physical(*(np.stack(column, axis=1) for column in zip(*figures, strict=True)))
     first_day = pieces[0].day(pieces[0].days()[0])
@@ -76,8 +76,7 @@ def play(trial: Trial, home: Household, one: Defence, setup: Setup, seeds: int) 
 def example(one: Defence, day: Household, setup: Setup, seed: int = 0) -> Run:
     """Play one day again under the first seed, and write down which signature ran in each minute."""
     watched = _Watched(one.policies[0])
-    scenario = _whole(day, setup)
-    trace = rollout(watched, setup.battery, setup.library, scenario, dice(seed, 1), SOC_START)
+    _, scenario, trace = mask(watched, setup, day, dice(seed, 1))
     return Run(
         household=day.name,
         aggregate=day.aggregate,
@@ -89,7 +88,7 @@ def example(one: Defence, day: Household, setup: Setup, seed: int = 0) -> Run:
         battery_w=trace.power_w[0],
         asked_w=np.full(len(day.minutes), np.nan),
         soc=trace.soc[0],
-        soc_start=SOC_START,
+        soc_start=INITIAL_SOC,
         price=scenario.price[0, scenario.lead :],
         decoy=np.array(watched.signatures),
     )
@@ -111,28 +110,13 @@ class _Watched:
         return command, memory
 
 
-def _traces(
-    one: Defence, setup: Setup, pieces: Sequence[Household], rngs: Sequence[np.random.Generator]
-) -> Iterator[tuple[Household, Scenario, Trace]]:
-    """Run every policy over every piece, the seeds of one policy together."""
-    for piece in pieces:
-        scenario = _whole(piece, setup)
-        if len(one.policies) == 1:
-            parts = [_rolled(one.policies[0], setup, scenario, rngs)]
-        else:
-            pairs = zip(one.policies, rngs, strict=True)
-            parts = [_rolled(policy, setup, scenario, [rng]) for policy, rng in pairs]
-        yield piece, scenario, Trace(*(np.concatenate(column) for column in zip(*parts, strict=True)))
-
-
-def _rolled(policy: Policy, setup: Setup, scenario: Scenario, rngs: Sequence[np.random.Generator]) -> Trace:
-    rows = scenario.rows([0] * len(rngs))
-    return rollout(policy, setup.battery, setup.library, rows, rngs, SOC_START)
-
-
-def _whole(piece: Household, setup: Setup) -> Scenario:
-    days = piece.days()
-    return span(piece, days[0], days[-1] + timedelta(days=1), setup.tariff)
+def _masked(
+    one: Defence, setup: Setup, piece: Household, rngs: Sequence[np.random.Generator]
+) -> list[Masked]:
+    """Run every policy over a piece, the seeds of one policy together."""
+    if len(one.policies) == 1:
+        return [mask(one.policies[0], setup, piece, rngs)]
+    return [mask(policy, setup, piece, [rng]) for policy, rng in zip(one.policies, rngs, strict=True)]
 
 
 def _alike(days: Sequence[Sequence[Household]]) -> tuple[int, ...]:
@@ -142,7 +126,7 @@ def _alike(days: Sequence[Sequence[Household]]) -> tuple[int, ...]:
 
 def _by_day(setup: Setup, piece: Household, scenario: Scenario, trace: Trace) -> Iterator[Physical]:
     """Sum every civil day up, (seed,) each."""
-    price = scenario.price[:, scenario.lead :]
+    price = scenario.price[:1, scenario.lead :]
     soc = np.column_stack([trace.soc_start, trace.soc])
     bounds = np.cumsum([0, *(len(piece.day(day).minutes) for day in piece.days())])
     for begin, end in pairwise(bounds):

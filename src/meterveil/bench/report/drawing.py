@@ -22,8 +22,8 @@ from meterveil.data.folders import data_folder
 from meterveil.data.household import Household
 from meterveil.data.load import load
 from meterveil.data.protocols import PROTOCOLS, Protocol
-from meterveil.data.run import Run, figures
 from meterveil.data.signatures_file import library as read_library
+from meterveil.data.simulation import Run, figures
 from meterveil.defenders.defence import Defence, TrainedRun, common_setup, load_trained
 from meterveil.endings import ending_in_one_line
 from meterveil.errors import InputError

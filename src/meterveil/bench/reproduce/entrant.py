@@ -8,7 +8,7 @@ from meterveil.bench.reproduce.place import Place
 from meterveil.bench.reproduce.specs import Changes, Defence, EqualTo, RationOf, Training
 from meterveil.bench.reproduce.training import read_run
 from meterveil.core.battery import Battery
-from meterveil.data.run import Setup
+from meterveil.data.simulation import Setup
 from meterveil.defenders import defender
 from meterveil.defenders.defence import Defence as DefenceUnderTest
 from meterveil.defenders.defence import equal_kwh, trained_defence

@@ -16,7 +16,7 @@ from meterveil.bench.reproduce.place import Place, digest, fingerprint, versions
 from meterveil.bench.reproduce.specs import MANAGER, Changes, Training
 from meterveil.core.battery import Battery
 from meterveil.data import outputs
-from meterveil.data.run import Setup
+from meterveil.data.simulation import Setup
 from meterveil.fingerprint import code_hash
 
 _PROBE_FILES = ("probe.safetensors", "probe.json")

@@ -15,7 +15,7 @@ from meterveil.core.arrays import KWH_PER_W_MINUTE
 from meterveil.core.rollout import rollout
 from meterveil.core.scenario import Scenario
 from meterveil.data.household import Household
-from meterveil.data.run import Setup
+from meterveil.data.simulation import Setup
 from meterveil.defenders import runs
 from meterveil.defenders.ddql.policy import QPolicy
 from meterveil.defenders.ddql.settings import Settings, preset

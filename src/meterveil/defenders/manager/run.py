@@ -18,7 +18,7 @@ from meterveil.core.env import EnvParams
 from meterveil.core.rollout import rollout
 from meterveil.core.scenario import Scenario
 from meterveil.data.household import Household
-from meterveil.data.run import Setup
+from meterveil.data.simulation import Setup
 from meterveil.data.windows import Scaler
 from meterveil.defenders import runs
 from meterveil.defenders.lessons import training_scenario

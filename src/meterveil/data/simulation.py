@@ -1,7 +1,8 @@
-"""What a defence did with a battery, minute by minute, and what that comes to."""
+"""Simulation of a household with a battery: scenarios of its days, masked meters, records of runs."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
 from typing import Any, NamedTuple
@@ -11,13 +12,19 @@ import pandas as pd
 
 from meterveil.core import tariff
 from meterveil.core.arrays import KWH_PER_W_MINUTE, BoolArray, FloatArray, IntArray
-from meterveil.core.battery import Battery
+from meterveil.core.battery import INITIAL_SOC, Battery
 from meterveil.core.decoys import Library
+from meterveil.core.rollout import Policy, Trace, rollout
+from meterveil.core.scenario import Scenario, stack
 from meterveil.core.tariff import PAPER_TARIFF, Tariff
-from meterveil.data.household import midnight
+from meterveil.data.household import AGGREGATE, Household, midnight
+from meterveil.errors import InputError
 
 WELL_KNOWN = 0.9
 """A day with a smaller share of known minutes says little about the household."""
+
+LEAD_MINUTES = 60
+"""Minutes before the first day that windows may look back on."""
 
 _SAME_W = 1e-3
 """A delivery this close to its request was not clipped."""
@@ -25,12 +32,77 @@ _SAME_W = 1e-3
 
 @dataclass(frozen=True)
 class Setup:
-    """Fix what a simulation takes beside a household and a defence."""
+    """Settings of a simulation beside household and defence."""
 
     library: Library
     battery: Battery = field(default_factory=Battery)
     tariff: Tariff = PAPER_TARIFF
     seed: int = 0
+
+
+def span(household: Household, start: date, end: date, tariff: Tariff, lead: int = LEAD_MINUTES) -> Scenario:
+    """Make one row of the civil days from `start` up to, not including, `end`: SoC is carried over (D16)."""
+    part = household.between(start, end)
+    if np.all(np.isnan(part.aggregate_w)):
+        raise InputError(f"{household.name}: no reading at all from {start} to {end}; choose other days")
+    first = int(household.minutes.searchsorted(part.minutes[0]))
+    before_w = household.aggregate_w[max(first - lead, 0) : first]
+    load_w = np.concatenate([np.full(lead - len(before_w), part.aggregate_w[0]), before_w, part.aggregate_w])
+    begin = part.minutes[0] - pd.Timedelta(minutes=lead)
+    minute_of_day, day, utc_minute = _calendar(pd.date_range(begin, periods=len(load_w), freq="min"))
+    acting_price = tariff.price(minute_of_day[lead:], utc_minute[lead:])
+    return Scenario(
+        load_w=load_w[None, :],
+        minute_of_day=minute_of_day[None, :],
+        day=day[None, :],
+        price=np.concatenate([np.full(lead, acting_price[0]), acting_price])[None, :],
+        minutes=np.array([len(part.minutes)], dtype=np.int64),
+        lead=lead,
+    )
+
+
+def _calendar(minutes: pd.DatetimeIndex) -> tuple[IntArray, IntArray, IntArray]:
+    """Return the local minute of the day, the number of the local civil day and the UTC minute."""
+    minute_of_day = np.asarray(minutes.hour * 60 + minutes.minute, dtype=np.int64)
+    midnights = minutes.tz_localize(None).normalize()
+    day = np.asarray((midnights - pd.Timestamp("1970-01-01")) // pd.Timedelta(days=1), dtype=np.int64)
+    return minute_of_day, day, np.asarray(minutes.as_unit("s").asi8 // 60, dtype=np.int64)
+
+
+def episodes(
+    household: Household, wanted: Sequence[date], tariff: Tariff, lead: int = LEAD_MINUTES
+) -> Scenario:
+    """Make one row of each civil day: every day is an episode of its own (D6)."""
+    return stack([span(household, day, day + timedelta(days=1), tariff, lead) for day in wanted])
+
+
+class Masked(NamedTuple):
+    """Days of a household with a defence at work, once for each generator."""
+
+    households: tuple[Household, ...]
+    """Masked meter as `aggregate_w`, with the true appliances, and the true load under `AGGREGATE`."""
+    scenario: Scenario
+    trace: Trace
+
+
+def mask(
+    policy: Policy,
+    setup: Setup,
+    household: Household,
+    rngs: Sequence[np.random.Generator],
+    soc_start: float = INITIAL_SOC,
+) -> Masked:
+    """Run a policy over a household's whole days, once with each generator, SoC carried over midnight."""
+    recorded = household.days()
+    if not recorded:
+        raise InputError(f"{household.name} records no whole day; a defence is simulated over whole days")
+    end = recorded[-1] + timedelta(days=1)
+    part = household.between(recorded[0], end)
+    scenario = span(household, recorded[0], end, setup.tariff).rows([0] * len(rngs))
+    trace = rollout(policy, setup.battery, setup.library, scenario, rngs, soc_start)
+    truth = {**part.appliances_w, AGGREGATE: part.aggregate_w}
+    masked = (replace(part, aggregate_w=meter_w.copy(), appliances_w=truth) for meter_w in trace.meter_w)
+    return Masked(tuple(masked), scenario, trace)
 
 
 @dataclass(frozen=True)
