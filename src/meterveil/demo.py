@@ -19,7 +19,7 @@ from meterveil.data.household import Household
 from meterveil.data.simulation import Run, episodes
 from meterveil.defenders import defender
 from meterveil.plots.attack import label, predictions_figure
-from meterveil.plots.page import Section
+from meterveil.plots.html import Section
 
 TARGETS = ("fridge", "kettle", "microwave")
 """Appliances that are used on the demo day."""

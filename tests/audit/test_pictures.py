@@ -20,17 +20,18 @@ def test_every_day_is_a_row_and_unknown_slots_stay_empty():
     shown[1, 5] = np.nan
     figure = days_at_a_glance_figure([date(2024, 6, 1), date(2024, 6, 2)], shown, ["awake", "asleep"])
     grid = figure.data[0]
-    assert list(grid.y) == ["Sat 01 Jun", "Sun 02 Jun"]
-    assert np.isnan(grid.z[1][5])
-    assert grid.customdata[1][5] == "unknown"
+    assert list(grid.y) == ["Sat 01 Jun", "Sun 02 Jun", "Sun 02 Jun"]
+    assert [round(start * 12) for start in grid.base] == [0, 0, 6]
+    assert [round(hours * 12) for hours in grid.x] == [288, 5, 282]
     assert [trace.name for trace in figure.data[1:]] == ["awake", "asleep"]
 
 
 def test_habits_are_drawn_on_their_own_scale():
     means = np.full((7, 24), 0.25)
     figure = habits_figure({"kettle": ("uses an hour", means), "asleep": ("of the time", means * 0)})
-    assert figure.data[0].zmax == 0.25
-    assert figure.data[1].zmax == 1.0
+    highest, lowest = ({*trace.marker.color} for trace in figure.data)
+    assert (len(highest), len(lowest)) == (1, 1)
+    assert highest != lowest
 
 
 def test_a_day_shows_its_meter_its_probabilities_and_its_quiet():
@@ -45,6 +46,10 @@ def test_truth_and_guesses_have_their_own_marks():
     on = np.zeros(1440)
     on[10:20] = 1.0
     figure = agreement_figure(MINUTES, {"kettle": {"true": on, "fhmm": on, "shipped": on * np.nan}})
-    marks = np.asarray(figure.data[0].z)
-    assert marks[:, 15].tolist() == [1, 2, 0]
-    assert marks[:, 5].tolist() == [0, 0, 0]
+    marks = figure.data[0]
+    shown = [
+        (lane, mark, length / 60_000)
+        for lane, mark, length in zip(marks.y, marks.customdata, marks.x, strict=True)
+    ]
+    assert [one for one in shown if one[1]] == [("true", 1, 10), ("fhmm", 2, 10)]
+    assert shown[-1] == ("shipped", 0, 1440)

@@ -11,7 +11,7 @@ from meterveil.bench.report.pictures import INDEX, NAMES, pictures
 from meterveil.bench.report.reading import Results
 from meterveil.data.synthetic import decoy_library
 from meterveil.errors import InputError
-from meterveil.plots.pictures import phone_path
+from meterveil.plots.html import phone_path
 from report_cards import reproduction
 
 
@@ -36,7 +36,7 @@ def test_the_page_embeds_its_pictures_and_names_the_command_for_those_that_are_m
     section = page.split("<h2>The signatures</h2>")[1].split("</section>")[0]
     assert section.count("data:image/png;base64,") == 2
     assert "They are synthetic." in section
-    day = page.split("<h2>The paper&#x27;s day, REDD</h2>")[1].split("</section>")[0]
+    day = page.split("<h2>The paper&#39;s day, REDD</h2>")[1].split("</section>")[0]
     assert "python -m meterveil.bench.report.drawing draws it" in day
     assert "<img" not in day
 

@@ -23,7 +23,7 @@ from meterveil.plots.audit import (
     days_at_a_glance_figure,
     habits_figure,
 )
-from meterveil.plots.page import Section, page
+from meterveil.plots.html import Section, page
 
 FILES = ("audit.html", "audit.json")
 SLOT_MINUTES = 5

@@ -21,7 +21,7 @@ from meterveil.data.household import Household
 from meterveil.data.protocols import on_threshold_w
 from meterveil.plots.adaptive import adaptive_figure
 from meterveil.plots.attack import METRICS, Score, predictions_figure, strength_figure
-from meterveil.plots.page import Section, page
+from meterveil.plots.html import Section, page
 
 if TYPE_CHECKING:
     from meterveil.bench.strength import Readings

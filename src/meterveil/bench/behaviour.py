@@ -29,7 +29,7 @@ from meterveil.defenders.manager.play import play
 from meterveil.defenders.manager.policy import ManagerPolicy
 from meterveil.endings import ending_in_one_line
 from meterveil.plots.behaviour import Hours, hours_figure
-from meterveil.plots.look import save
+from meterveil.plots.saving import save
 
 TABLE = "behaviour"
 PLAYS = 5

@@ -37,7 +37,7 @@ from meterveil.defenders.manager.probe_training import train_probe
 from meterveil.defenders.manager.reward import ProbeReward
 from meterveil.defenders.manager.training import Lesson, Trained, train
 from meterveil.endings import ending_in_one_line
-from meterveil.plots.look import save
+from meterveil.plots.saving import save
 from meterveil.plots.training import Habit, ProbeErrors, curve_figure, length_figure, probe_figure
 
 TABLE = "training_observations"

@@ -38,7 +38,7 @@ LABELS = {
     "prior": "prior",
 }
 METRICS = {"rmse": "RMSE in W (lower reads more)", "f1": "F1 from power", "f1_head": "F1 from on/off head"}
-_TRUTH, _PAPER, _ROW_PX, _MINUTE_MS = "#c3c7cb", "#bdc1c6", 104, 60_000
+_TRUTH, _PAPER, _ROW_PX = "#c3c7cb", "#bdc1c6", 104
 _DASHES = {"mean": "dot", "off": "dash", "prior": "dashdot"}
 
 
@@ -127,7 +127,8 @@ def colour(name: str) -> str:
 
 def _true_area(minutes: pd.DatetimeIndex, watts: FloatArray, is_first: bool) -> go.Scatter:
     return go.Scatter(
-        **_compact(minutes, np.nan_to_num(watts)),
+        **look.minutes_of(minutes.tz_localize(None)),
+        y=look.whole(np.nan_to_num(watts)),
         name="true",
         legendgroup="true",
         showlegend=is_first,
@@ -141,7 +142,8 @@ def _true_area(minutes: pd.DatetimeIndex, watts: FloatArray, is_first: bool) -> 
 
 def _said_line(minutes: pd.DatetimeIndex, watts: FloatArray, name: str, is_first: bool) -> go.Scatter:
     return go.Scatter(
-        **_compact(minutes, watts),
+        **look.minutes_of(minutes.tz_localize(None)),
+        y=look.whole(watts),
         name=label(name),
         legendgroup=name,
         showlegend=is_first,
@@ -149,12 +151,6 @@ def _said_line(minutes: pd.DatetimeIndex, watts: FloatArray, name: str, is_first
         line={"color": colour(name), "width": 1.2, "shape": "hv"},
         hovertemplate="%{y:,.0f} W",
     )
-
-
-def _compact(minutes: pd.DatetimeIndex, watts: FloatArray) -> dict[str, Any]:
-    """Give values a start and a step: forty panels with a time stamp for each minute would be megabytes."""
-    start = minutes[0].tz_localize(None).isoformat()
-    return {"x0": start, "dx": _MINUTE_MS, "y": np.round(watts).astype(np.float32)}
 
 
 def _day_axis(minutes: pd.DatetimeIndex) -> dict[str, Any]:

@@ -8,7 +8,6 @@ from datetime import date
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
@@ -39,25 +38,14 @@ _TRUTH, _GUESS = "#202124", "#D55E00"
 def days_at_a_glance_figure(days: Sequence[date], shown: FloatArray, names: Sequence[str]) -> go.Figure:
     """Draw a row for each day, midnight to midnight; `shown` is (day, slot) of positions in `names`."""
     colours = [COLOURS[name] for name in names]
-    edges = np.repeat(np.linspace(0.0, 1.0, len(names) + 1), 2)[1:-1]
-    scale = [[float(edge), colours[n // 2]] for n, edge in enumerate(edges)]
     labels = [f"{day:%a %d %b}" for day in days]
-    grid = go.Heatmap(
-        x=(np.arange(shown.shape[1]) + 0.5) * 24 / shown.shape[1],
-        y=labels,
-        z=shown,
-        zmin=-0.5,
-        zmax=len(names) - 0.5,
-        colorscale=scale,
-        showscale=False,
-        ygap=1,
-        customdata=_words(shown, names),
-        hovertemplate="%{y}: %{customdata}<extra></extra>",
-    )
+    edges = np.linspace(0.0, 24.0, shown.shape[1] + 1)
+    grid = look.strips(labels, edges, shown, dict(enumerate(colours)), "%{y}: %{text}<extra></extra>")
+    grid.update(text=[look.readable(names[int(place)]) for place in grid.customdata], textposition="none")
     keys = [_key(look.readable(name), colour) for name, colour in zip(names, colours, strict=True)]
     height = 150 + 16 * len(days)
     figure = look.figure_of(go.Figure([grid, *keys]), "Every day", height)
-    figure.update_yaxes(autorange="reversed", showgrid=False, nticks=max(len(days) // 2, 4))
+    figure.update_yaxes(**look.strip_axis(labels), nticks=max(len(days) // 2, 4))
     figure.update_xaxes(**_hour_axis())
     return _legend_below(figure.update_layout(hovermode="closest"))
 
@@ -77,22 +65,13 @@ def habits_figure(panels: Mapping[str, tuple[str, FloatArray]]) -> go.Figure:
     weekdays = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"]
     for number, (name, (unit, means)) in enumerate(panels.items()):
         top = float(np.nanmax(means)) if np.any(np.nan_to_num(means) > 0) else 1.0
-        cells = go.Heatmap(
-            x=np.arange(24) + 0.5,
-            y=weekdays,
-            z=np.round(means, 3),
-            zmin=0.0,
-            zmax=top,
-            colorscale=[[0, "#f7f8f9"], [1, COLOURS.get(name, look.METER)]],
-            showscale=False,
-            xgap=1,
-            ygap=1,
-            hovertemplate="%{y} %{x:.0f} h: %{z:.2f} " + unit + f"<extra>{look.readable(name)}</extra>",
-        )
+        scale = {0.0: "#f7f8f9", top: COLOURS.get(name, look.METER)}
+        hover = f"%{{y}} from %{{base}} h: %{{customdata:.2f}} {unit}<extra>{look.readable(name)}</extra>"
+        cells = look.strips(weekdays, np.arange(25), np.round(means, 3), scale, hover)
         figure.add_trace(cells, number // _HABIT_COLUMNS + 1, number % _HABIT_COLUMNS + 1)
     figure.update_annotations(font_size=13)
     figure.update_xaxes(**_hour_axis())
-    figure.update_yaxes(autorange="reversed", showgrid=False)
+    figure.update_yaxes(**look.strip_axis(weekdays))
     return look.figure_of(figure, "Habits", 70 + 200 * rows).update_layout(hovermode="closest")
 
 
@@ -156,21 +135,15 @@ def agreement_figure(minutes: pd.DatetimeIndex, panels: Mapping[str, Mapping[str
         marks = np.stack(
             [np.where(np.nan_to_num(said) >= 0.5, 1 + (n > 0), 0) for n, said in enumerate(lanes.values())]
         )
-        cells = go.Heatmap(
-            x=x,
-            y=list(lanes),
-            z=marks,
-            zmin=0,
-            zmax=2,
-            ygap=2,
-            showscale=False,
-            colorscale=[[0, "#f1f3f4"], [0.5, _TRUTH], [1, _GUESS]],
-            hovertemplate="%{x|%H:%M} %{y}<extra></extra>",
+        edges = np.append(x, x[-1] + np.timedelta64(1, "m"))
+        scale = {0.0: "#f1f3f4", 1.0: _TRUTH, 2.0: _GUESS}
+        cells = look.strips(
+            list(lanes), edges, marks.astype(np.float64), scale, "%{base|%H:%M} %{y}<extra></extra>"
         )
         figure.add_trace(cells, row, 1)
+        figure.update_yaxes(**look.strip_axis(list(lanes)), row=row)
     look.head_panels(figure)
     figure.update_xaxes(**axis)
-    figure.update_yaxes(autorange="reversed", showgrid=False)
     lanes_each = max(len(lanes) for lanes in panels.values())
     height = 60 + rows * (40 + 20 * lanes_each)
     return look.figure_of(figure, "True and read", height).update_layout(hovermode="closest")
@@ -184,8 +157,8 @@ def _legend_below(figure: go.Figure) -> go.Figure:
 
 def _likely(x: Any, probability: FloatArray, name: str) -> go.Scatter:
     return go.Scatter(
-        x=x,
-        y=np.round(probability * 100),
+        **look.minutes_of(x),
+        y=look.whole(probability * 100),
         name=look.readable(name),
         mode="lines",
         line={"color": COLOURS.get(name, look.METER), "width": 1, "shape": "hv"},
@@ -198,11 +171,6 @@ def _key(name: str, colour: str) -> go.Scatter:
     """Make an entry of the legend without a line of its own."""
     marker = {"color": colour, "size": 11, "symbol": "square"}
     return go.Scatter(x=[None], y=[None], mode="markers", marker=marker, name=name, hoverinfo="skip")
-
-
-def _words(shown: FloatArray, names: Sequence[str]) -> npt.NDArray[Any]:
-    words = np.array([*(look.readable(name) for name in names), "unknown"], dtype=object)
-    return np.asarray(words[np.where(np.isnan(shown), len(names), shown).astype(int)])
 
 
 def _hour_axis() -> dict[str, Any]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import numpy as np
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
@@ -14,8 +16,8 @@ from meterveil.plots import look
 _PANEL_PX = 104
 _LEAST_RANGE_W = 10.0
 """An appliance that was off all day is a line at zero, not a picture of its noise."""
-_KNOWN_COLOURS = [[0, "#f1f3f4"], [1e-4, "#D55E00"], [0.5, "#F5C09A"], [0.9, "#A9CFE6"], [1, look.METER]]
-"""Grey for nothing, orange for little, and a step that shows between nearly and wholly known."""
+_KNOWN_COLOURS = {0.0: "#f1f3f4", 0.01: "#D55E00", 50.0: "#F5C09A", 90.0: "#A9CFE6", 100.0: look.METER}
+"""Percent of known minutes -> colour: grey for none, orange for few, and a step between most and all."""
 
 
 def household_figure(part: Household, when: str) -> go.Figure:
@@ -44,20 +46,19 @@ def coverage_figure(household: Household) -> go.Figure:
     """Draw which share of each day is known, one row for each channel."""
     days, known = by_day(household)
     names = [look.readable(name) for name in all_channels(household)]
-    strip = go.Heatmap(
-        x=days,
-        y=names,
-        z=np.round(known * 100, 1),
-        zmin=0,
-        zmax=100,
-        ygap=2,
-        colorscale=_KNOWN_COLOURS,
-        colorbar={"ticksuffix": " %", "thickness": 8, "len": 1.0, "nticks": 4},
-        hovertemplate="%{y}<br>%{x|%a %d %b %Y}: %{z:.1f} % known<extra></extra>",
+    edges = np.array([*days, days[-1] + timedelta(days=1)], dtype="datetime64[D]")
+    hover = "%{y}<br>from %{base|%a %d %b %Y}: %{customdata:.1f} % known<extra></extra>"
+    strips = look.strips(names, edges, np.round(known * 100, 1), _KNOWN_COLOURS, hover)
+    scale = [[share / 100, colour] for share, colour in _KNOWN_COLOURS.items()]
+    bar = {"ticksuffix": " %", "thickness": 8, "len": 1.0, "nticks": 4}
+    marker = {"color": [0], "cmin": 0, "cmax": 100, "colorscale": scale, "showscale": True, "colorbar": bar}
+    key = go.Scatter(x=[None], y=[None], mode="markers", marker=marker, showlegend=False)
+    figure = look.figure_of(
+        go.Figure([strips, key]), f"{household.name}: known minutes", 130 + 24 * len(names)
     )
-    figure = look.figure_of(go.Figure(strip), f"{household.name}: known minutes", 130 + 24 * len(names))
-    figure.update_yaxes(autorange="reversed", showgrid=False)
-    figure.update_xaxes(tickangle=0, nticks=4, tickformat="%b\n%Y" if len(days) > 60 else "%d %b\n%Y")
+    figure.update_yaxes(**look.strip_axis(names))
+    figure.update_xaxes(type="date", range=[edges[0], edges[-1]], tickangle=0, nticks=4, showgrid=False)
+    figure.update_xaxes(tickformat="%b\n%Y" if len(days) > 60 else "%d %b\n%Y")
     return figure.update_layout(hovermode="closest", margin_b=60)
 
 

@@ -1,26 +1,22 @@
-"""The common look: colours that colour-blind readers tell apart, units on axes, room on a phone."""
+"""Common look of all figures: colours for colour-blind readers, axes with units, traces of minutes."""
 
 from __future__ import annotations
 
-from importlib.util import find_spec
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 import plotly.graph_objects as go
 
 from meterveil.core.arrays import FloatArray
-from meterveil.data.outputs import write_text, write_whole
-from meterveil.errors import InputError
-from meterveil.extras import how_to_install
-from meterveil.plots.page import Section, page
 
 LOAD, METER, SOC, BUDGET, GAP = "#9aa0a6", "#0072B2", "#009E73", "#D55E00", "#F0E442"
 DECOY, HIDDEN, INK, GRID = "#E69F00", "#56B4E9", "#202124", "#e8eaed"
 
 CYCLE = ("#E69F00", "#56B4E9", "#CC79A7", "#009E73", "#D55E00", "#0072B2", "#7F3C8D", "#8C6D1F")
-"""Okabe and Ito's palette, without the yellow that is lost on white, and two more for long lists."""
+"""Palette of Okabe and Ito without its yellow, which is hard to see on white, and two more colours."""
 
 TEMPLATE = go.layout.Template(
     layout={
@@ -44,10 +40,9 @@ TEMPLATE = go.layout.Template(
 )
 
 WATTS = {"tickformat": "~s", "ticksuffix": "W"}
-"""Settings of an axis of power: 500W, 2kW."""
+"""Settings of a power axis: 500W, 2kW."""
 
-SCALE = 2
-"""Pictures are drawn twice as dense as they are laid out, for sharp text on modern screens."""
+MINUTE_MS = 60_000
 
 
 def figure_of(panels: go.Figure, title: str, height: int) -> go.Figure:
@@ -84,26 +79,35 @@ def clock(minutes: pd.DatetimeIndex) -> tuple[Any, dict[str, Any]]:
     return even, {**axis, "tickvals": even[marks], "ticktext": wall[marks].strftime("%H:%M").tolist()}
 
 
+def milliseconds(x: Any) -> FloatArray:
+    """Write times as plotly's date axes read them; as text they would take three times the space."""
+    return np.asarray(x).astype("datetime64[ms]").astype(np.float64)
+
+
+def whole(values: FloatArray) -> npt.NDArray[Any]:
+    """Round to whole watts or percents, in as few bytes as hold them."""
+    rounded = np.round(values)
+    is_small = bool(np.all(np.abs(rounded) < np.iinfo(np.int16).max))  # and known: NaN is not
+    return rounded.astype(np.int16 if is_small else np.float32)
+
+
+def minutes_of(x: Any) -> dict[str, Any]:
+    """Place values at every minute from the first of `x` on, without a time stamp for each."""
+    return {"x0": str(x[0]), "dx": MINUTE_MS}
+
+
 def area(x: Any, watts: FloatArray, name: str, colour: str) -> tuple[go.Scatter, go.Scatter]:
     """Draw power as a filled line that breaks at gaps: a fill alone would bridge them."""
-    fill = go.Scatter(
-        x=x,
-        y=np.round(np.nan_to_num(watts), 1),
-        name=name,
-        legendgroup=name,
-        mode="lines",
-        line={"color": colour, "width": 0, "shape": "hv"},
-        fill="tozeroy",
-        hoverinfo="skip",
-    )
+    fill = line(x, np.nan_to_num(watts), name, colour)
+    fill.update(line_width=0, fill="tozeroy", hoverinfo="skip", hovertemplate=None, legendgroup=name)
     return fill, line(x, watts, name, colour).update(legendgroup=name, showlegend=False)
 
 
 def line(x: Any, watts: FloatArray, name: str, colour: str) -> go.Scatter:
     """Draw power as steps: every value is the mean over the minute that begins there."""
     return go.Scatter(
-        x=x,
-        y=np.round(watts, 1),
+        **minutes_of(x),
+        y=whole(watts),
         name=name,
         mode="lines",
         line={"color": colour, "width": 1.3, "shape": "hv"},
@@ -111,28 +115,56 @@ def line(x: Any, watts: FloatArray, name: str, colour: str) -> go.Scatter:
     )
 
 
-def check_picture(path: Path) -> Path:
-    """Refuse a picture that cannot be saved under this name, before any work is done for it."""
-    kind = path.suffix.lower()
-    if kind not in (".html", ".png", ".svg"):
-        raise InputError(f"a picture cannot be saved as {path.name}; use a name in .html, .png or .svg")
-    if kind != ".html" and find_spec("kaleido") is None:
-        raise InputError(f"saving {kind} needs kaleido; get it with {how_to_install('pictures')}")
-    return path
+def strips(
+    rows: Sequence[str],
+    edges: Any,
+    values: FloatArray,
+    colours: Mapping[float, str],
+    hover: str,
+) -> go.Bar:
+    """Draw a coloured strip for each row, as a heat map would; neighbouring cells of equal value are one bar.
+
+    `values` is (row, cell), NaN left out; `edges` is (cell + 1,), numbers or times; `colours` is value ->
+    colour, mixed in between. In `hover` the value is %{customdata}, the start of the bar %{base}.
+    """
+    left = milliseconds(edges) if np.asarray(edges).dtype.kind == "M" else np.asarray(edges, dtype=np.float64)
+    names: list[str] = []
+    starts: list[int] = []
+    ends: list[int] = []
+    shown: list[float] = []
+    for name, row in zip(rows, values, strict=True):
+        filled = np.where(np.isnan(row), -np.inf, row)
+        begin = np.flatnonzero(np.append(True, filled[1:] != filled[:-1]))
+        keep = np.isfinite(filled[begin])
+        names += [name] * int(keep.sum())
+        starts += begin[keep].tolist()
+        ends += np.append(begin[1:], len(row))[keep].tolist()
+        shown += filled[begin[keep]].tolist()
+    return go.Bar(
+        orientation="h",
+        y=names,
+        base=left[starts],
+        x=left[ends] - left[starts],
+        width=0.9,
+        customdata=shown,
+        marker={"color": [_mixed(value, colours) for value in shown], "line": {"width": 0}},
+        hovertemplate=hover,
+        showlegend=False,
+    )
 
 
-def save(figure: go.Figure, path: Path, width: int = 1200) -> Path:
-    """Write a figure as a self-contained .html page, or as a .png or .svg picture."""
-    kind = check_picture(path).suffix.lower()
-    if kind == ".html":
-        return write_text(path, page(figure.layout.title.text or path.stem, [Section(figure=figure)]))
-    try:
-        return write_whole(
-            path,
-            lambda temporary: figure.write_image(temporary, format=kind[1:], width=width, scale=SCALE),
-        )
-    except RuntimeError as error:
-        raise InputError(
-            f"saving {kind} needs Chrome or Chromium; install one, or save as .html "
-            f"({str(error).strip().splitlines()[0]})"
-        ) from error
+def _mixed(value: float, colours: Mapping[float, str]) -> str:
+    parts = zip(*(bytes.fromhex(colour[1:]) for colour in colours.values()), strict=True)
+    mixed = (round(float(np.interp(value, [*colours], part))) for part in parts)
+    return "#" + bytes(mixed).hex()
+
+
+def strip_axis(rows: Sequence[str]) -> dict[str, Any]:
+    """Return the settings of the vertical axis of strips: the first row on top, rows without a bar too."""
+    return {
+        "categoryorder": "array",
+        "categoryarray": list(rows),
+        "range": [len(rows) - 0.5, -0.5],
+        "showgrid": False,
+        "zeroline": False,
+    }

@@ -10,11 +10,10 @@ import numpy as np
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from meterveil.core.arrays import BoolArray
+from meterveil.core.arrays import BoolArray, FloatArray
 from meterveil.data.simulation import Run, figures
 from meterveil.plots import look
 
-_MINUTE_MS = 60_000
 _LABELS = 9
 """More labels than this crowd the picture of a day."""
 _LABEL_ROOM_MINUTES = 80
@@ -98,7 +97,7 @@ def hero_figure(run: Run) -> go.Figure:
     """Draw the one picture that says it all: the true load, what the meter shows, and the decoys by name."""
     x, axis = look.clock(run.minutes)
     kept, outline, meter = _before_and_after(run, x)
-    kept.update(y=np.round(np.nan_to_num(np.minimum(run.load_w, run.meter_w)), 1))
+    kept.update(y=look.whole(np.nan_to_num(np.minimum(run.load_w, run.meter_w))))
     decoys = _difference(run, x, run.battery_w > 0, "decoy: the battery charges", look.DECOY)
     hidden = _difference(run, x, run.battery_w < 0, "hidden: the battery discharges", look.HIDDEN)
     figure = go.Figure([kept, outline, decoys, hidden, meter])
@@ -172,11 +171,11 @@ def _difference(run: Run, x: Any, mask: BoolArray, name: str, colour: str) -> go
     """Fill what lies between the load and the meter."""
     lower_w = np.minimum(run.load_w, run.meter_w)
     return go.Bar(
-        x=x[mask],
-        y=np.round(np.abs(run.battery_w[mask]), 1),
-        base=np.round(lower_w[mask], 1),
+        x=look.milliseconds(x[mask]),
+        y=look.whole(np.abs(run.battery_w[mask])),
+        base=look.whole(lower_w[mask]),
         name=name,
-        width=_MINUTE_MS,
+        width=look.MINUTE_MS,
         offset=0,
         marker={"color": colour, "line": {"width": 0.4, "color": colour}},
         hoverinfo="skip",
@@ -208,10 +207,10 @@ def _battery_bars(run: Run, x: Any) -> list[go.Bar]:
 
 def _bars(run: Run, x: Any, label: str, mask: BoolArray, colour: str) -> go.Bar:
     return go.Bar(
-        x=x[mask],
-        y=np.round(run.battery_w[mask], 1),
+        x=look.milliseconds(x[mask]),
+        y=look.whole(run.battery_w[mask]),
         name=label,
-        width=_MINUTE_MS,
+        width=look.MINUTE_MS,
         offset=0,
         marker={"color": colour, "line": {"width": 0.5, "color": colour}},
         hovertemplate="%{y:,.0f} W",
@@ -220,19 +219,26 @@ def _bars(run: Run, x: Any, label: str, mask: BoolArray, colour: str) -> go.Bar:
 
 def _charge_lines(run: Run, x: Any) -> list[go.Scatter]:
     battery = run.setup.battery
-    lines = [_line(x, run.soc * 100, "state of charge", look.SOC, "solid")]
+    lines = [_percent(x, run.soc, "state of charge", look.SOC, "solid")]
     if np.isfinite(battery.budget_kwh):
-        left = run.budget_left_kwh() / battery.budget_kwh * 100
-        lines.append(_line(x, left, f"budget left of {battery.budget_kwh:g} kWh", look.BUDGET, "dot"))
+        left = run.budget_left_kwh() / battery.budget_kwh
+        lines.append(_percent(x, left, f"budget left of {battery.budget_kwh:g} kWh", look.BUDGET, "dot"))
     for bound in (battery.soc_min, battery.soc_max):
-        limit = _line(x[[0, -1]], np.full(2, float(bound)) * 100, "limits of charge", "#9aa0a6", "dash")
-        lines.append(limit.update(line_width=1, showlegend=False, hoverinfo="skip", hovertemplate=None))
+        limit = _percent(x, np.full(2, float(bound)), "limits of charge", "#9aa0a6", "dash")
+        limit.update(dx=(len(x) - 1) * look.MINUTE_MS, line_width=1)
+        lines.append(limit.update(showlegend=False, hoverinfo="skip", hovertemplate=None))
     return lines
 
 
-def _line(x: Any, y: Any, name: str, colour: str, dash: str) -> go.Scatter:
-    line = {"color": colour, "width": 2, "dash": dash}
-    return go.Scatter(x=x, y=np.round(y, 2), name=name, mode="lines", line=line, hovertemplate="%{y:.0f} %")
+def _percent(x: Any, share: FloatArray, name: str, colour: str, dash: str) -> go.Scatter:
+    return go.Scatter(
+        **look.minutes_of(x),
+        y=np.round(share * 100, 2).astype(np.float32),
+        name=name,
+        mode="lines",
+        line={"color": colour, "width": 2, "dash": dash},
+        hovertemplate="%{y:.0f} %",
+    )
 
 
 def _mark_gaps(panels: go.Figure, run: Run, x: Any) -> None:

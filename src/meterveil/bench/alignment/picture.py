@@ -7,7 +7,7 @@ from typing import Any
 
 from meterveil.errors import InputError
 from meterveil.plots.alignment import Curves, Point, alignment_figure, risk_figure
-from meterveil.plots.look import save
+from meterveil.plots.saving import save
 
 _OF_A_SNAPSHOT = ("update", "snapshot")
 """Settings in which the snapshots of one training differ; they share all others."""

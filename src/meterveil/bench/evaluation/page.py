@@ -24,9 +24,8 @@ from meterveil.bench.evaluation.scores import (
 from meterveil.data import outputs
 from meterveil.plots.attack import Score, label
 from meterveil.plots.evaluation import METRICS, Point, defences_figure, reading_figure
-from meterveil.plots.long_page import long_page
+from meterveil.plots.html import Section, page
 from meterveil.plots.look import readable
-from meterveil.plots.page import Section
 from meterveil.plots.simulation import day_figure
 
 FILES = ("evaluate.html",)
@@ -52,12 +51,6 @@ _CO = (
 )
 _BRACKETS = "Brackets are 95 % intervals over days."
 _GAPS = "How much more each figure is than with {}; p is that of a t-test over seeds."
-_STYLE = """
-.wide { background: linear-gradient(to left, Canvas 50%, transparent) right / 36px 100% no-repeat local,
-  linear-gradient(to left, #9aa0a6, transparent) right / 12px 100% no-repeat scroll; }
-@media (prefers-color-scheme: dark) { body { color-scheme: dark; } }
-"""
-"""Shade the edge behind which a table goes on: not every browser shows its scroll bar."""
 _CASES = "Masked is the mean over seeds ± its deviation; a star marks a significant harm to the attacker."
 
 
@@ -81,8 +74,7 @@ def write_evaluation(
     for result in results:
         if result.played.physical.throughput_kwh.any():  # there is nothing to see where nothing was done
             sections += _sections(result)
-    text = long_page(heading, sections, _INTRO, {}).replace("</style>", f"{_STYLE}</style>", 1)
-    return outputs.write_text(folder / FILES[0], text)
+    return outputs.write_text(folder / FILES[0], page(heading, sections, _INTRO, has_contents=True))
 
 
 def title_of(result: Result) -> str:

@@ -11,8 +11,8 @@ from meterveil.bench.report.names import CHANCE, dataset_name, row_order
 from meterveil.bench.report.reading import Results
 from meterveil.bench.report.text import found_text, measured_words, pivot_rows
 from meterveil.plots.attack import label as attacker_name
+from meterveil.plots.html import Section
 from meterveil.plots.look import readable
-from meterveil.plots.page import Section
 
 COLUMNS = (
     "rmse_increase_percent",

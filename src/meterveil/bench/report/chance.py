@@ -12,7 +12,7 @@ from meterveil.bench.report.names import CHANCE, dataset_name
 from meterveil.bench.report.reading import Results
 from meterveil.bench.report.specs import GAP
 from meterveil.bench.report.text import found_text
-from meterveil.plots.page import Section
+from meterveil.plots.html import Section
 
 TABLE = GAP.name
 _ENDING = "_difference"

@@ -28,7 +28,7 @@ from meterveil.defenders.defence import Defence, TrainedRun, common_setup, load_
 from meterveil.endings import ending_in_one_line
 from meterveil.errors import InputError
 from meterveil.plots.library import library_figure
-from meterveil.plots.pictures import save_both
+from meterveil.plots.saving import save_both
 from meterveil.plots.simulation import day_figure
 
 _SOURCES = {

@@ -25,7 +25,7 @@ from meterveil.bench.report.text import (
 )
 from meterveil.data import outputs
 from meterveil.errors import InputError
-from meterveil.plots.look import save
+from meterveil.plots.saving import save
 
 PAGE = "report.html"
 TABLES = "tables"

@@ -11,7 +11,7 @@ from meterveil.bench.report.names import dataset_name, row_name
 from meterveil.bench.report.reading import Results
 from meterveil.bench.report.specs import REPRODUCED
 from meterveil.bench.reproduce.specs import SEEDS, TABLES
-from meterveil.plots.page import Section
+from meterveil.plots.html import Section
 
 _WORDS = "Rows of the tables that these results do not hold over all their seeds, and what measures them."
 

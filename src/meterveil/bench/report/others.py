@@ -12,7 +12,7 @@ from meterveil.bench.report.reading import Results
 from meterveil.bench.report.specs import REPRODUCED
 from meterveil.bench.report.text import SPACE
 from meterveil.plots import look
-from meterveil.plots.page import Section
+from meterveil.plots.html import Section
 
 _SHOWN_ELSEWHERE = ("strength_", "crossing_", "adaptive_", "evaluation_")
 _MANY = 1000.0

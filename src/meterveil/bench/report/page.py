@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from meterveil.bench.report.adaptive import adaptive_case_sections, adaptive_comparisons, adaptive_sections
@@ -28,9 +29,8 @@ from meterveil.bench.report.text import (
     reason_words,
 )
 from meterveil.bench.report.verdict import verdict_words
-from meterveil.plots.long_page import long_page
+from meterveil.plots.html import Section, page
 from meterveil.plots.look import readable
-from meterveil.plots.page import Section
 
 _COLOURS: dict[Verdict, str] = {
     "reproduced": "#00795a",
@@ -79,7 +79,8 @@ def report_page(results: Results, folder: Path | None = None) -> str:
     signs = {MARKS[verdict]: colour for verdict, colour in _COLOURS.items()}
     colours: dict[str, str] = {**{str(verdict): colour for verdict, colour in _COLOURS.items()}, **signs}
     title, intro = "meterveil: the paper beside the measurement", verdict_words(results) or _CLAIMS
-    return long_page(title, sections, intro, colours, drawn.html)
+    shown = [replace(one, html=drawn.html.get(one.heading, "")) for one in sections]
+    return page(title, shown, intro, verdicts=colours, has_contents=True)
 
 
 def all_comparisons(results: Results) -> dict[str, list[Comparison]]:

@@ -14,8 +14,7 @@ from typing import Any, NamedTuple
 from pydantic import BaseModel, ValidationError
 
 from meterveil.errors import InputError
-from meterveil.plots.page import Section
-from meterveil.plots.pictures import picture_html
+from meterveil.plots.html import Section, picture_html
 from meterveil.plots.system import system_figure
 
 INDEX = "report-pictures.json"

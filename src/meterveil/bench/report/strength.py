@@ -12,7 +12,7 @@ from meterveil.bench.headings import heading
 from meterveil.bench.report.names import DATASETS, row_name
 from meterveil.bench.report.reading import Results
 from meterveil.plots.attack import LABELS, label
-from meterveil.plots.page import Section
+from meterveil.plots.html import Section
 
 PAPER_DAY = "strength_10_training_paper_day"
 _RAW = (
