@@ -1,9 +1,8 @@
-"""Scores of one attacker on one target, minute by minute.
+"""Scores of one attacker on one target, and the paper's headlines over many such cases (D9).
 
-Arrays are (batch, minute) or (minute,): a score reduces the last axis and has the shape that is left;
-flatten a batch first to score its minutes together. A minute where the truth or the prediction is NaN is
-left out. What is undefined is NaN and never a number that looks like a score: means over cases leave it
-out, as D12 does with an appliance that stands still on the test day.
+Arrays of minutes are (batch, minute) or (minute,); a score reduces the last axis. Minutes in which the truth
+or the prediction is NaN are left out. An undefined score is NaN, such as that of an appliance that was not
+used on the test day (D12), and means over cases leave it out.
 """
 
 from __future__ import annotations
@@ -33,33 +32,26 @@ HARM_SIGN: dict[str, int] = {
     "event_f1": -1,
     "information_bits": -1,
 }
-"""Metric -> sign of the change that makes an attacker worse."""
+"""Metric -> sign of a change that makes an attacker worse."""
 
 
 class Detection(NamedTuple):
-    """How well the on-minutes, or the uses, of an appliance were found."""
+    """Precision, recall and F1 of the on-minutes, or of the uses, of an appliance."""
 
-    precision: FloatArray
-    """Share of what was predicted that is true; NaN where nothing was predicted."""
-    recall: FloatArray
-    """Share of what is true that was predicted; NaN where the appliance was never on."""
-    f1: FloatArray
-    """NaN where the appliance was never on, else 0 where nothing true was predicted.
-
-    With no true use the formula gives 0 for any false alarm and is undefined for none, so a raw and a masked
-    score of one day could not be compared. Such false alarms show in the precision and in the errors.
-    """
+    precision: FloatArray  # NaN where nothing was predicted
+    recall: FloatArray  # NaN where the appliance was never on
+    f1: FloatArray  # NaN where the appliance was never on: 0 for any false alarm would not compare
 
 
 def harm_sign(metric: str) -> int:
-    """Say which way a metric moves when an attacker gets worse: 1 up, -1 down."""
+    """Return the direction in which a metric moves when an attacker gets worse: 1 up, -1 down."""
     if metric not in HARM_SIGN:
         raise InputError(f"there is no metric {metric!r}; there are {', '.join(HARM_SIGN)}")
     return HARM_SIGN[metric]
 
 
 def seen(prediction: FloatArray, reading_w: FloatArray) -> FloatArray:
-    """Make a prediction unknown where the meter was: what a model says over a gap is not scored."""
+    """Make a prediction NaN where the meter has no reading, so that gaps are not scored."""
     return np.where(np.isnan(reading_w), np.nan, prediction)
 
 
@@ -74,9 +66,9 @@ def mae(truth_w: FloatArray, prediction_w: FloatArray) -> FloatArray:
 
 
 def sae(truth_w: FloatArray, prediction_w: FloatArray) -> FloatArray:
-    """Return |sum of predictions - sum of truths| / sum of truths, the error of the energy.
+    """Return the error of the energy, |sum of predictions - sum of truths| / sum of truths.
 
-    NaN where the truth sums to nothing: no amount is a share of nothing.
+    NaN where the truth sums to zero.
     """
     known = _known(truth_w, prediction_w)
     true_sum = _sum_where(known, truth_w)
@@ -85,7 +77,7 @@ def sae(truth_w: FloatArray, prediction_w: FloatArray) -> FloatArray:
 
 
 def power_detection(truth_w: FloatArray, prediction_w: FloatArray, threshold_w: float) -> Detection:
-    """Score the on-minutes of a prediction in watts; on is at least the threshold, in both alike (D10)."""
+    """Score the on-minutes of a prediction in watts, with one threshold for truth and prediction (D10)."""
     return _detection(
         truth_w >= threshold_w, prediction_w >= threshold_w, known=_known(truth_w, prediction_w)
     )
@@ -96,13 +88,13 @@ def probability_detection(
 ) -> Detection:
     """Score the on-minutes of an on/off head: a probability of at least `cut` is on.
 
-    A thresholded regressor alone understates an attacker: it hedges in watts where a head decides.
+    The threshold on predicted watts alone would understate an attacker.
     """
     return _detection(truth_w >= threshold_w, probability >= cut, known=_known(truth_w, probability))
 
 
 def detection_from_counts(hits: IntArray, predicted: IntArray, true: IntArray) -> Detection:
-    """Turn counts into precision, recall and F1; see `Detection` for what is undefined."""
+    """Compute precision, recall and F1 from counts; see `Detection` for what is undefined."""
     return Detection(
         precision=_ratio(hits, predicted),
         recall=_ratio(hits, true),
@@ -111,17 +103,34 @@ def detection_from_counts(hits: IntArray, predicted: IntArray, true: IntArray) -
 
 
 def leak(metric: str, prior: npt.ArrayLike, clean: npt.ArrayLike, masked: npt.ArrayLike) -> FloatArray:
-    """Return the share of the way from the prior predictor to the clean attacker that is still covered.
+    """Return what the attacker gains over guessing from routine, as a share of its gain without a defence.
 
-    0 says that the meter tells no more than habits do, 1 that the defence is useless. Below 0 the attacker
-    is misled and would do better not to look; above 1 the defence helps it. NaN where the clean attacker is
-    no better than the prior: there is nothing to leak. A single case may divide by a tiny difference, so
-    for many cases give their mean scores rather than average their leaks.
+    1 = as exposed as without a defence, 0 = no better than guessing from routine; below 0 the attacker is
+    undertrained (D17). NaN where the attacker gains nothing without a defence. A single case may divide by a
+    tiny difference: for many cases, give mean scores rather than averaging leaks.
     """
     sign = harm_sign(metric)
     prior_score, clean_score, masked_score = (np.asarray(score, float) for score in (prior, clean, masked))
     whole = sign * (prior_score - clean_score)
     return _ratio(sign * (prior_score - masked_score), np.where(whole > 0, whole, 0.0))
+
+
+def delta(raw: npt.ArrayLike, masked: npt.ArrayLike) -> FloatArray:
+    """Return masked - raw, the paper's Delta."""
+    return np.subtract(masked, raw, dtype=np.float64)
+
+
+def headline_percent(metric: str, raw: npt.ArrayLike, masked: npt.ArrayLike) -> float:
+    """Return the paper's "RMSE Inc." or "F1 Red.": the ratio of means over all cases, in percent (D9).
+
+    Cases with an undefined score are left out; the aggregate channel is not a case.
+    """
+    before, after = np.broadcast_arrays(np.asarray(raw, float), np.asarray(masked, float))
+    defined = ~(np.isnan(before) | np.isnan(after))
+    whole = before[defined].sum()
+    if whole == 0:
+        return float("nan")
+    return float(100 * harm_sign(metric) * (after[defined].sum() - whole) / whole)
 
 
 def _known(truth: FloatArray, prediction: FloatArray) -> BoolArray:

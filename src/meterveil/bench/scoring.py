@@ -1,4 +1,4 @@
-"""What was said of days, held against the truth: every score of every target, day by day."""
+"""Scores of an attacker's predictions: every metric of every target, day by day."""
 
 from __future__ import annotations
 
@@ -17,19 +17,21 @@ Scores = dict[tuple[str, str], FloatArray]
 
 
 def score(attacker: Attacker, days: Sequence[Household], targets: Sequence[str]) -> Scores:
-    """Let an attacker read days and score every day by itself."""
-    return score_said([attacker.predict(meter_of(day)) for day in days], days, targets)
+    """Let an attacker read days, and score each day."""
+    return score_predictions([attacker.predict(meter_of(day)) for day in days], days, targets)
 
 
-def score_said(said: Sequence[Prediction], days: Sequence[Household], targets: Sequence[str]) -> Scores:
-    """Score what was said of every day by itself."""
-    found: dict[tuple[str, str], list[float]] = {}
-    for day, prediction in zip(days, said, strict=True):
+def score_predictions(
+    predictions: Sequence[Prediction], days: Sequence[Household], targets: Sequence[str]
+) -> Scores:
+    """Score the prediction of each day."""
+    scores: dict[tuple[str, str], list[float]] = {}
+    for day, prediction in zip(days, predictions, strict=True):
         for target in targets:
             if target in prediction.watts:
                 for metric, value in _day_scores(day, prediction, target).items():
-                    found.setdefault((target, metric), []).append(value)
-    return {case: np.asarray(values) for case, values in found.items()}
+                    scores.setdefault((target, metric), []).append(value)
+    return {case: np.asarray(values) for case, values in scores.items()}
 
 
 def _day_scores(day: Household, prediction: Prediction, target: str) -> dict[str, float]:

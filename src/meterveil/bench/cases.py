@@ -1,4 +1,4 @@
-"""From scores of single days to what a table says: Delta, p, headlines, leaks, and intervals over days."""
+"""Cases, each one score of one attacker on one target, and the headline figures over them."""
 
 from __future__ import annotations
 
@@ -10,28 +10,27 @@ import numpy as np
 
 from meterveil.attackers.protocol import AGGREGATE
 from meterveil.attackers.registry import FLOORS, PAPER_SIX
-from meterveil.bench.evaluation.estimates import Estimate, deviation, estimate, mean, means
-from meterveil.bench.metrics import FloatArray, harm_sign, leak
+from meterveil.bench.estimates import Estimate, deviation, estimate, is_harmful, mean, means, p_value
+from meterveil.bench.metrics import FloatArray, delta, harm_sign, headline_percent, leak
 from meterveil.bench.scoring import Scores
-from meterveil.bench.significance import delta, headline_percent, is_harmful, p_value
 
 BEST_F1 = "f1_best"
-"""F1 from power or from the on/off head, whichever reads more: an attacker acts on the better of the two."""
+"""F1 from predicted power or from the on/off head, whichever is higher."""
 
 PAPER_METRICS = ("rmse", "mae", "sae", "f1")
 
 
 @dataclass(frozen=True)
 class Case:
-    """Hold one score of one attacker on one target, before and behind a defence."""
+    """One score of one attacker on one target, without and with a defence."""
 
     attacker: str
     target: str
     metric: str
     raw_by_day: FloatArray
-    """(day,) without the defence, by the attacker that never saw one."""
+    """(day,) without a defence, by the attacker that was trained on clean days."""
     masked_by_day: FloatArray
-    """(seed, day) behind the defence."""
+    """(seed, day) with the defence."""
 
     def paired(self) -> tuple[FloatArray, FloatArray]:
         """Return raw and masked, (day,) each, mean over seeds; NaN on days where either is undefined."""
@@ -51,13 +50,13 @@ class Case:
 
     @property
     def masked_by_seed(self) -> FloatArray:
-        """Mean over days behind the defence, (seed,)."""
+        """Mean over days with the defence, (seed,)."""
         known = ~np.isnan(self.paired()[0])
         return np.array([mean(row[known]) for row in self.masked_by_day])
 
     @property
     def masked(self) -> float:
-        """Mean over days and seeds behind the defence."""
+        """Mean over days and seeds with the defence."""
         return self.raw + self.delta
 
     @property
@@ -67,39 +66,39 @@ class Case:
 
     @property
     def delta(self) -> float:
-        """What the defence changed: masked - raw; exactly 0 where no seed changed anything."""
+        """Change by the defence, masked - raw; exactly 0 where no seed changed anything."""
         return mean(delta(self.raw, self.masked_by_seed))
 
     @property
     def p(self) -> float:
-        """Probability of such a change by chance, over seeds (D9); NaN where the score is undefined."""
+        """Significance of the change over seeds (D9); NaN where the score is undefined."""
         return float(p_value(self.masked_by_seed, self.raw)) if self.n_days else float("nan")
 
     @property
     def is_harmful(self) -> bool:
-        """Tell whether the attacker reads significantly less."""
+        """Whether the attacker got significantly worse."""
         return bool(is_harmful(self.metric, self.delta, self.p))
 
     def leak(self, prior: float) -> float:
-        """Return the share that is still told of what the meter told beyond habits."""
+        """Return the leak, given the score of guessing from routine."""
         return float(leak(self.metric, prior, self.raw, self.masked))
 
 
 def cases_of(attacker: str, raw: Scores, masked: Sequence[Scores]) -> list[Case]:
-    """Pair an attacker's scores on the bare days with those on the masked ones of every seed."""
-    found = [
+    """Pair an attacker's scores without a defence with those on the masked days of every seed."""
+    cases = [
         Case(attacker, target, metric, values, np.stack([scores[target, metric] for scores in masked]))
         for (target, metric), values in raw.items()
     ]
-    both = {(case.target, case.metric): case for case in found}
-    targets = dict.fromkeys(case.target for case in found if case.target != AGGREGATE)
-    return [*found, *(_best_f1(both, target) for target in targets)]
+    both = {(case.target, case.metric): case for case in cases}
+    targets = dict.fromkeys(case.target for case in cases if case.target != AGGREGATE)
+    return [*cases, *(_best_f1(both, target) for target in targets)]
 
 
 def counted(cases: Sequence[Case], metric: str) -> list[Case]:
-    """Choose the cases of a headline: defined scores of appliances, by the paper's attackers if any is there.
+    """Choose the cases of a headline: defined scores of appliances by the paper's six attackers.
 
-    Further attackers say more of a defence and would make its headline another than the paper's.
+    Where none of the six took part, all attackers count.
     """
     read = [
         case
@@ -111,10 +110,7 @@ def counted(cases: Sequence[Case], metric: str) -> list[Case]:
 
 
 def headline(cases: Sequence[Case], metric: str) -> Estimate:
-    """Return "RMSE Inc.", "F1 Red." and their like: the ratio of means over all cases, in percent (D9).
-
-    NaN where no case is defined.
-    """
+    """Return "RMSE Inc.", "F1 Red." and the like in percent (D9); NaN where no case is defined."""
     rows = [case.paired() for case in counted(cases, metric)]
     if not rows:
         return Estimate(float("nan"))
@@ -123,10 +119,7 @@ def headline(cases: Sequence[Case], metric: str) -> Estimate:
 
 
 def headline_by_seed(cases: Sequence[Case], metric: str) -> FloatArray:
-    """Return the headline of every seed by itself, (seed,); their mean is the headline.
-
-    Empty where no case is defined.
-    """
+    """Return the headline of every seed, (seed,); empty where no case is defined."""
     chosen = counted(cases, metric)
     raw = np.array([case.raw for case in chosen])
     masked = np.array([case.masked_by_seed for case in chosen]).T  # (seed, case)
@@ -134,32 +127,35 @@ def headline_by_seed(cases: Sequence[Case], metric: str) -> FloatArray:
 
 
 def significant(cases: Sequence[Case], metric: str) -> tuple[int, int]:
-    """Count the cases that a defence harms significantly, and all of them (D9)."""
+    """Count the cases in which the attacker got significantly worse, and all cases (D9)."""
     chosen = counted(cases, metric)
     return sum(case.is_harmful for case in chosen), len(chosen)
 
 
 class Strongest(NamedTuple):
-    """What the attacker reads that reads most behind a defence, mean over appliances."""
+    """Scores of the attacker that reads most with a defence, mean over appliances."""
 
     attacker: str
     masked: Estimate
-    raw: float  # by the attacker that reads most without the defence
-    prior: float  # by the attacker that never looks
-    leak: Estimate  # of the way from prior to raw
+    raw: float  # of the attacker that reads most without a defence
+    prior: float  # of guessing from routine
+    leak: Estimate
     masked_by_seed: FloatArray  # (seed,)
     leak_by_seed: FloatArray  # (seed,)
-    by_day: FloatArray  # (prior, raw and masked of every appliance, day): what the figures are means of
+    by_day: FloatArray  # (prior, raw and masked of every appliance, day)
 
 
 def strongest(cases: Sequence[Case], prior: Mapping[tuple[str, str], FloatArray], metric: str) -> Strongest:
-    """Find who reads most: a defence is only as good as its worst case (D11).
+    """Find the attacker that reads most: a defence is only as good as its worst case (D11).
 
-    `prior` is (target, metric) -> (day,). Both sides may choose: leak compares the best reader behind the
-    defence with the best one without. Seeds do not choose: the reader is the same for all of them.
+    `prior` is (target, metric) -> (day,). The leak compares the best attacker with the defence to the best
+    one without; the attacker is the same for all seeds.
     """
     names = list(dict.fromkeys(case.attacker for case in cases if case.attacker not in FLOORS))
-    read = {name: _read_by(cases, name, metric) for name in names}
+    read = {
+        name: [c for c in cases if (c.attacker, c.metric) == (name, metric) and c.target != AGGREGATE]
+        for name in names
+    }
     sign = -harm_sign(metric)
     first = max(names, key=lambda name: sign * mean(means(_column(read[name], masked=True))))
     clean = max(names, key=lambda name: sign * mean(means(_column(read[name], masked=False))))
@@ -167,16 +163,16 @@ def strongest(cases: Sequence[Case], prior: Mapping[tuple[str, str], FloatArray]
     floor = np.array([prior[case.target, metric] for case in read[first]])
     floor = np.where(np.isnan(masked), np.nan, floor)
     rows = np.concatenate([floor, _column(read[clean], masked=False), masked])
-    blind, bare, _ = thirds(means(rows))
+    prior_score, raw, _ = thirds(means(rows))
     by_seed = [mean(row) for row in np.array([case.masked_by_seed for case in read[first]]).T]
     return Strongest(
         attacker=first,
         masked=estimate(masked, mean),
-        raw=bare,
-        prior=blind,
+        raw=raw,
+        prior=prior_score,
         leak=estimate(rows, lambda parts: float(leak(metric, *thirds(parts)))),
         masked_by_seed=np.array(by_seed),
-        leak_by_seed=leak(metric, blind, bare, by_seed),
+        leak_by_seed=leak(metric, prior_score, raw, by_seed),
         by_day=rows,
     )
 
@@ -187,7 +183,7 @@ def thirds(parts: FloatArray) -> list[float]:
 
 
 def best_f1(scores: Scores, target: str) -> FloatArray:
-    """Return the F1 of every day by the output that reads more of the target."""
+    """Return the F1 of every day by the better of the two outputs."""
     outputs = [scores[target, metric] for metric in ("f1", "f1_head") if (target, metric) in scores]
     return max(outputs, key=mean)
 
@@ -197,13 +193,6 @@ def _best_f1(both: Mapping[tuple[str, str], Case], target: str) -> Case:
     raw = max(outputs, key=lambda case: mean(case.raw_by_day))
     masked = max(outputs, key=lambda case: mean(case.masked_by_day))
     return Case(raw.attacker, target, BEST_F1, raw.raw_by_day, masked.masked_by_day)
-
-
-def _read_by(cases: Sequence[Case], name: str, metric: str) -> list[Case]:
-    """Choose what an attacker reads of appliances."""
-    return [
-        case for case in cases if (case.attacker, case.metric) == (name, metric) and case.target != AGGREGATE
-    ]
 
 
 def _column(cases: Sequence[Case], masked: bool) -> FloatArray:

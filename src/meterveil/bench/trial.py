@@ -1,0 +1,368 @@
+"""Trials: which days of which houses attackers learn from, and which days they read.
+
+In the paper's houses, attackers learn from the paper's ten training days. On the paper's days in other houses
+they learn from the nearest well-covered days of that house. In a crossing they learn from other houses than
+the one they read. No day that the paper evaluates is ever learned from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date
+from pathlib import Path
+from typing import Any, Literal, cast
+
+import numpy as np
+
+from meterveil.attackers.protocol import AGGREGATE
+from meterveil.data.household import Household
+from meterveil.data.load import load
+from meterveil.data.protocols import (
+    PROTOCOLS,
+    REDD_EVALUATION_DAYS,
+    UKDALE_EVALUATION_DAYS,
+    UKDALE_HOUSE1,
+    Dataset,
+    EvaluationDay,
+    Protocol,
+)
+from meterveil.data.splits import (
+    HELD_OUT_COVERAGE,
+    Days,
+    check_recorded,
+    day_coverage,
+    day_range,
+    only_days,
+)
+from meterveil.errors import InputError
+
+DayChoice = Literal["paper", "many"]
+DAY_LABELS: Mapping[DayChoice, str] = {"paper": "paper", "many": "held_out"}
+"""Choice of days -> its label in results: the protocol's one test day, or all held-out days (D16)."""
+
+SYNTHETIC_TARGETS = ("fridge", "kettle", "microwave", "dishwasher")
+_TRAINING_SHARE = 0.7
+_FEWEST_DAYS = 4
+
+OTHER_HOUSE_TARGETS: Mapping[str, tuple[str, ...]] = {
+    "ukdale": PROTOCOLS["ukdale"].targets,
+    "redd": ("fridge", "microwave", "dishwasher"),
+}
+"""Data set -> targets in its other houses; on the paper's days as many are in use as it calls active."""
+
+FEWEST_TRAINING_DAYS, MOST_TRAINING_DAYS = 2, 10
+"""Days of another house that its attackers learn from; the last fifth decides when to stop."""
+
+
+@dataclass(frozen=True)
+class HouseDays:
+    """Days of one house."""
+
+    dataset: Dataset
+    house: int
+    days: Days
+
+    @property
+    def key(self) -> tuple[Dataset, int]:
+        """Data set and number of the house."""
+        return self.dataset, self.house
+
+
+Houses = Mapping[tuple[Dataset, int], Household]
+"""Data set and number of a house -> its record."""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """Days that attackers learn from, days that they read, and the appliances that are scored."""
+
+    training: tuple[HouseDays, ...]
+    test: HouseDays
+    targets: tuple[str, ...]
+    days: str
+    """Label of the test days in results."""
+    also_learned: tuple[str, ...] = ()
+    """Further appliances that are learned but not scored, so that trials can share fits."""
+    summed: tuple[str, ...] = ()
+    """Appliances whose sum replaces the mains channel; empty for the mains channel (D2)."""
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        learned = {day for part in self.training if part.key == self.test.key for day in part.days}
+        shared = sorted(learned & set(self.test.days))
+        if shared:
+            raise InputError(f"{shared[0]} is a training day and a test day; use each day once")
+        if not self.test.days:
+            raise InputError(
+                f"no test day of {self.test.dataset} house {self.test.house} is left; train on fewer days"
+            )
+
+    @property
+    def learned(self) -> tuple[str, ...]:
+        """Appliances that are learned, in an order that does not depend on what is scored."""
+        return tuple(sorted({*self.targets, *self.also_learned}))
+
+    @property
+    def read(self) -> tuple[str, ...]:
+        """Targets that are scored: the appliances and the household's load."""
+        return (*self.targets, AGGREGATE)
+
+    @property
+    def fitted(self) -> tuple[str, ...]:
+        """Targets of the fits; their order is part of a fit's cache key."""
+        return (*self.learned, AGGREGATE)
+
+    @property
+    def aggregate(self) -> Literal["mains", "submeters"]:
+        """Source of the load (D2)."""
+        return "submeters" if self.summed else "mains"
+
+    @property
+    def training_label(self) -> str:
+        """Name in results for what the attackers learned from, such as `10 days` or `redd 1 and 3`."""
+        if all(part.key == self.test.key for part in self.training):
+            return f"{len(self.training[0].days)} days"
+        houses = " and ".join(str(part.house) for part in self.training)
+        return f"{self.training[0].dataset} {houses}"
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Settings for the runs table."""
+        days = sorted(day for part in self.training for day in part.days)
+        optional = {"summed": list(self.summed), "seed": self.seed}
+        return {
+            "house": self.test.house,
+            "training_days": len(days),
+            "training": [str(days[0]), str(days[-1])],
+            "test": [str(min(self.test.days)), str(max(self.test.days))],
+            **{name: value for name, value in optional.items() if value},
+        }
+
+    @property
+    def identity(self) -> list[Any]:
+        """Everything that distinguishes one trial from another, for cache keys."""
+        parts = [[*part.key, [str(day) for day in part.days]] for part in (*self.training, self.test)]
+        return [parts, self.targets, self.learned, self.summed, self.seed]
+
+    def training_households(self, houses: Houses) -> tuple[Household, ...]:
+        """Return the records that attackers learn from."""
+        return tuple(only_days(houses[part.key].select(self.learned), part.days) for part in self.training)
+
+    def load_houses(self, folder: Path) -> Houses:
+        """Load every house that is learned from or read; the folder holds one folder per data set."""
+        options: dict[str, Any] = {"appliances": self.summed, "aggregate": "submeters"} if self.summed else {}
+        keys = dict.fromkeys(part.key for part in (*self.training, self.test))
+        return {key: load(folder / key[0], key[1], **options) for key in keys}
+
+
+def check_days(name: str) -> DayChoice:
+    """Refuse an unknown choice of days."""
+    for choice in DAY_LABELS:
+        if choice == name:
+            return choice
+    raise InputError(f"there are no days {name!r}; known are {' and '.join(DAY_LABELS)}")
+
+
+def own_house(
+    protocol: Protocol,
+    training: Days,
+    test: Days,
+    targets: tuple[str, ...],
+    seed: int = 0,
+    also_learned: tuple[str, ...] = (),
+    days: str = "",
+) -> Trial:
+    """Learn from some days of a house and read others, as the paper does."""
+    house = (protocol.dataset, protocol.house)
+    return Trial(
+        training=(HouseDays(*house, training),),
+        test=HouseDays(*house, test),
+        targets=targets,
+        days=days or ("paper" if test == protocol.test[:1] else _span(test)),
+        also_learned=also_learned,
+        summed=protocol.many_day_targets if protocol.aggregate == "submeters" else (),
+        seed=seed,
+    )
+
+
+def protocol_trial(protocol: Protocol, household: Household, days: DayChoice, seed: int = 0) -> Trial:
+    """Learn from the paper's training days; read its test day, or all held-out days (D16)."""
+    if days == "paper":
+        targets = protocol.present_targets(household, protocol.test[0])
+        return own_house(protocol, protocol.training, protocol.test[:1], targets, seed)
+    test = protocol.held_out(household, min_days=1)
+    targets = _metered(protocol, household)
+    return own_house(protocol, protocol.training, test, targets, seed, days=DAY_LABELS[days])
+
+
+def attack_trial(
+    protocol: Protocol,
+    household: Household,
+    training_days: int = 10,
+    held_out: bool = False,
+    reserve_days: int = 0,
+    seed: int = 0,
+) -> Trial:
+    """Learn from a number of days; read the paper's test day or the held-out days.
+
+    With `reserve_days`, no day is read that this many training days would include, so that attackers with
+    different numbers of training days read the same days.
+    """
+    training = longer_training(protocol, household, training_days)
+    if not held_out:
+        if reserve_days:
+            raise InputError("reserve_days applies to held-out days only; leave it out")
+        targets = protocol.present_targets(household, protocol.test[0])
+        return own_house(protocol, training, protocol.test[:1], targets, seed)
+    reserved = longer_training(protocol, household, max(training_days, reserve_days))
+    every_day = protocol.held_out(household, min_days=1)
+    test = tuple(day for day in every_day if day not in reserved)
+    days = DAY_LABELS["many"] if test == every_day else ""
+    return own_house(protocol, training, test, _metered(protocol, household), seed, days=days)
+
+
+def synthetic_trial(household: Household, days: DayChoice, seed: int = 0) -> Trial:
+    """Split a household without a protocol: attackers learn from the first days and read the later ones."""
+    recorded = household.days()
+    if len(recorded) < _FEWEST_DAYS:
+        raise InputError(
+            f"{household.name} records {len(recorded)} whole days; an evaluation needs at least "
+            f"{_FEWEST_DAYS} days for training and test"
+        )
+    count = round(len(recorded) * _TRAINING_SHARE)
+    training, test = tuple(recorded[:count]), tuple(recorded[count:])
+    dataset = cast(Dataset, household.name)
+    protocol = Protocol(dataset, 1, training, test[:1], SYNTHETIC_TARGETS, (), SYNTHETIC_TARGETS)
+    targets = protocol.present_targets(household, test[0]) if days == "paper" else SYNTHETIC_TARGETS
+    chosen = test if days == "many" else test[:1]
+    return own_house(protocol, training, chosen, targets, seed, SYNTHETIC_TARGETS, DAY_LABELS[days])
+
+
+def evaluation_day_trial(row: EvaluationDay, household: Household) -> Trial:
+    """Read one of the paper's days, in its own house or in another house of the data set."""
+    protocol = PROTOCOLS[row.dataset]
+    check_recorded(household, [row.day])
+    if (row.house, row.day) == (protocol.house, protocol.test[0]):
+        return protocol_trial(protocol, household, "paper")
+    if row.house == protocol.house:
+        targets = protocol.present_targets(household, row.day)
+        also_learned = protocol.many_day_targets
+        return own_house(protocol, protocol.training, (row.day,), targets, also_learned=also_learned)
+    own = replace(protocol, house=row.house, test=(), targets=OTHER_HOUSE_TARGETS[row.dataset])
+    present = own.present_targets(household, row.day)
+    training = nearest_days(own, household.select(present), row.day)
+    used = {name for day in training for name in own.present_targets(household, day)}
+    targets = tuple(name for name in present if name in used)
+    if not targets:
+        raise InputError(
+            f"{' and '.join(present) or 'no appliance'} was in use on {row.day}, but on none of the other "
+            f"{len(training)} well-covered days of {household.name}, so that no attacker can learn it"
+        )
+    return own_house(own, training, (row.day,), targets)
+
+
+def longer_training(protocol: Protocol, household: Household, days: int) -> Days:
+    """Extend the protocol's training days by later ones, without any day that the paper evaluates."""
+    excluded = {*protocol.test, *evaluation_days(protocol.dataset, protocol.house)}
+    later = [day for day in household.days() if day > protocol.training[-1] and day not in excluded]
+    with_readings = [day for day in later if not np.isnan(household.day(day).aggregate_w).all()]
+    available = (*protocol.training, *with_readings)
+    if days > len(available):
+        raise InputError(
+            f"{household.name} has {len(available)} training days, not {days}; give at most {len(available)}"
+        )
+    return available[:days]
+
+
+def nearest_days(protocol: Protocol, household: Household, day: date) -> Days:
+    """Choose the training days of another house: the nearest well-covered ones, in order."""
+    excluded = evaluation_days(protocol.dataset, protocol.house)
+    shares = day_coverage(household)
+    covered = [day for day, share in shares.items() if share >= HELD_OUT_COVERAGE and day not in excluded]
+    if len(covered) < FEWEST_TRAINING_DAYS:
+        raise InputError(
+            f"{household.name} has {len(covered)} well-covered days besides {day}; an attacker needs "
+            f"{FEWEST_TRAINING_DAYS}"
+        )
+    nearest = sorted(covered, key=lambda other: (abs((other - day).days), other))[:MOST_TRAINING_DAYS]
+    return tuple(sorted(nearest))
+
+
+def evaluation_days(dataset: str, house: int) -> set[date]:
+    """List the days of a house that the paper's tables evaluate: nothing may learn from them."""
+    rows = (*UKDALE_EVALUATION_DAYS, *REDD_EVALUATION_DAYS)
+    return {row.day for row in rows if (row.dataset, row.house) == (dataset, house)}
+
+
+def crossing_trials(dataset: str, seed: int = 0) -> list[Trial]:
+    """Learn from houses of a data set and read another house."""
+    if dataset not in CROSSINGS:
+        raise InputError(f"there is no crossing {dataset!r}; there are {', '.join(CROSSINGS)}")
+    return [replace(trial, seed=seed) for trial in CROSSINGS[dataset]]
+
+
+def _crossing(
+    training: tuple[HouseDays, ...], test: HouseDays, targets: Sequence[str], also_learned: Sequence[str] = ()
+) -> Trial:
+    return Trial(training, test, tuple(targets), _span(test.days), tuple(also_learned))
+
+
+def _span(days: Days) -> str:
+    ends = dict.fromkeys([str(days[0]), str(days[-1])]) if days else {}
+    return "..".join(ends)
+
+
+def _metered(protocol: Protocol, household: Household) -> tuple[str, ...]:
+    return tuple(name for name in protocol.many_day_targets if name in household.appliances_w)
+
+
+def _april(*days: int) -> Days:
+    return tuple(date(2011, 4, day) for day in days)
+
+
+def _may(*days: int) -> Days:
+    return tuple(date(2011, 5, day) for day in days)
+
+
+_UKDALE_1 = (HouseDays("ukdale", 1, UKDALE_HOUSE1.training),)
+_REDD_1_AND_3 = (
+    HouseDays("redd", 1, (*_april(20, 22, 23, 24, 25, 27, 30), *_may(1, 2, 23))),
+    HouseDays("redd", 3, (*_april(18, 20, 22, 23, 26, 27), *_may(23, 26))),
+)
+
+CROSSINGS: Mapping[str, tuple[Trial, ...]] = {
+    "redd": (
+        _crossing(
+            _REDD_1_AND_3,
+            HouseDays("redd", 2, _april(20, 22, 23, 24, 25, 26, 27, 28, 29, 30)),
+            ("fridge", "microwave", "dishwasher"),
+        ),
+    ),
+    "ukdale": (
+        _crossing(
+            _UKDALE_1,
+            HouseDays("ukdale", 2, day_range(date(2013, 7, 8), date(2013, 7, 22))),
+            ("fridge", "kettle", "microwave", "dishwasher"),
+            UKDALE_HOUSE1.many_day_targets,
+        ),
+        _crossing(
+            _UKDALE_1,
+            HouseDays(
+                "refit",
+                2,
+                (
+                    *day_range(date(2014, 3, 11), date(2014, 3, 21)),
+                    *day_range(date(2014, 3, 22), date(2014, 3, 26)),
+                ),
+            ),
+            ("kettle", "microwave", "dishwasher"),
+            UKDALE_HOUSE1.many_day_targets,
+        ),
+    ),
+}
+"""Data set that is learned from -> crossings.
+
+On each day every channel knows at least 95 % of its minutes, except for UK-DALE house 1, where the paper's
+ten days are kept so that only the house differs from the tables of attacker strength.
+"""
