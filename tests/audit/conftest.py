@@ -1,4 +1,4 @@
-"""The shipped model, and a home that it reads."""
+"""Shipped model and a synthetic home."""
 
 import numpy as np
 import pytest

@@ -1,1 +1,1 @@
-"""What a stranger reads out of a meter: the uses of appliances, sleep and absence, and how sure that is."""
+"""Audit of a meter: uses of appliances, sleep and absence that its readings reveal, with probabilities."""

@@ -1,4 +1,4 @@
-"""The shipped model: reads five appliances out of any home's minutes with NumPy and onnxruntime alone."""
+"""Shipped model that reads five appliances out of one-minute readings with NumPy and onnxruntime."""
 
 from __future__ import annotations
 
@@ -9,14 +9,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from meterveil.audit.calibration import Curve
-from meterveil.audit.features import FloatArray, features
 from meterveil.audit.uses import SHAPES, Use, runs_of, score_of_run
+from meterveil.core.arrays import BoolArray, FloatArray
 from meterveil.errors import InputError
 from meterveil.extras import how_to_install
 
@@ -26,12 +25,30 @@ FORMAT = "meterveil-audit-1"
 
 STRETCH_MINUTES = 28 * 1440
 CONTEXT_MINUTES = 720
-"""A year is read month by month, with half a day of both neighbours: further off nothing is drawn on."""
+"""A long record is read in stretches with half a day of context on both sides, more than the network uses."""
+
+WIDE_MINUTES = 241
+"""The lowest reading over four hours is the base load: no target appliance runs longer."""
+NARROW_MINUTES = 31
+"""The lowest reading over half an hour also removes an oven or a washing machine below a kettle."""
+MOST_KW = 12.0
+CHANNELS = 3
+
+
+class Curve(NamedTuple):
+    """Logistic curve from scores to calibrated probabilities."""
+
+    slope: float = 1.0
+    shift: float = 0.0
+
+    def probability(self, score: FloatArray) -> FloatArray:
+        """Return the probability of each score."""
+        return np.asarray(1.0 / (1.0 + np.exp(-np.clip(self.slope * score + self.shift, -40.0, 40.0))))
 
 
 @dataclass(frozen=True)
 class Reading:
-    """What the model says of a record; NaN where the meter was unknown."""
+    """Output of the model for one record; NaN where the meter was unknown."""
 
     probability: Mapping[str, FloatArray]
     """Appliance -> (minute,) probability that it is on."""
@@ -41,7 +58,7 @@ class Reading:
 
 @dataclass(frozen=True)
 class Decision:
-    """How the log-odds of one appliance become probabilities and uses."""
+    """Threshold and calibration of one appliance."""
 
     cut: float
     """Log-odds from which a minute counts as on."""
@@ -51,7 +68,7 @@ class Decision:
 
 @dataclass(frozen=True)
 class Model:
-    """Hold weights, decisions and the card that says where they come from."""
+    """Weights, decisions and the card that states their origin."""
 
     weights: bytes
     decisions: Mapping[str, Decision]
@@ -63,7 +80,7 @@ class Model:
             onnxruntime = import_module("onnxruntime")
         except ImportError as error:
             raise InputError(
-                f"reading appliances needs onnxruntime; get it with {how_to_install('audit')}"
+                f"reading appliances needs onnxruntime; install it with {how_to_install('audit')}"
             ) from error
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = 1
@@ -79,12 +96,12 @@ class Model:
         for start in range(0, len(reading_w), STRETCH_MINUTES):
             low = max(start - CONTEXT_MINUTES, 0)
             piece = reading_w[low : start + STRETCH_MINUTES + CONTEXT_MINUTES]
-            said = self.answer(features(piece[None]))[0]
-            parts.append(said[:, start - low : start - low + STRETCH_MINUTES])
+            logits = self.answer(features(piece[None]))[0]
+            parts.append(logits[:, start - low : start - low + STRETCH_MINUTES])
         return dict(zip(self.decisions, np.concatenate(parts, axis=-1).astype(np.float64), strict=True))
 
     def read(self, aggregate_w: FloatArray) -> Reading:
-        """Read a record, (minute,), with gaps where the meter was unknown."""
+        """Read a record, (minute,), with NaN where the meter was unknown."""
         known = ~np.isnan(aggregate_w)
         logits = self.logits(bridged(aggregate_w))
         uses = [use for name, logit in logits.items() for use in self._uses(name, logit, known)]
@@ -94,7 +111,7 @@ class Model:
         }
         return Reading(probability, tuple(sorted(uses, key=lambda use: (use.start, use.appliance))))
 
-    def _uses(self, name: str, logit: FloatArray, known: Any) -> list[Use]:
+    def _uses(self, name: str, logit: FloatArray, known: BoolArray) -> list[Use]:
         decision = self.decisions[name]
         runs = runs_of((logit >= decision.cut) & known, SHAPES[name])
         scores = np.array([score_of_run(logit, start, end) for start, end in runs])
@@ -102,32 +119,56 @@ class Model:
         return [Use(name, start, end, float(p)) for (start, end), p in zip(runs, sure, strict=True)]
 
 
+def features(reading_w: FloatArray) -> npt.NDArray[np.float32]:
+    """Turn gap-free readings, (batch, minute), into (batch, channel, minute) without the base load."""
+    above_kw = (reading_w - lowest(reading_w, WIDE_MINUTES)) / 1000.0
+    step_kw = (reading_w - lowest(reading_w, NARROW_MINUTES)) / 1000.0
+    channels = [np.clip(above_kw, 0.0, MOST_KW) / 2.0, _log_scaled(above_kw), _log_scaled(step_kw)]
+    return np.stack(channels, axis=-2).astype(np.float32)
+
+
+def lowest(reading_w: FloatArray, window: int) -> FloatArray:
+    """Return the minimum over an odd number of minutes around each minute, along the last axis.
+
+    Windows of doubled length are combined, so the work grows with the logarithm of the window.
+    """
+    half = window // 2
+    minimum = np.pad(reading_w, [(0, 0)] * (reading_w.ndim - 1) + [(half, half)], mode="edge")
+    reach = 1
+    while reach * 2 <= window:
+        minimum = np.minimum(minimum[..., :-reach], minimum[..., reach:])
+        reach *= 2
+    rest = window - reach
+    return np.asarray(np.minimum(minimum[..., : minimum.shape[-1] - rest], minimum[..., rest:]))
+
+
+def _log_scaled(power_kw: FloatArray) -> FloatArray:
+    """Compress large powers, so that a fridge is as visible as a shower."""
+    return np.asarray(np.log1p(20.0 * np.clip(power_kw, 0.0, MOST_KW)) / 4.0)
+
+
 def bridged(aggregate_w: FloatArray) -> FloatArray:
-    """Join the known readings on both sides of a gap by a line, which looks like nothing in particular."""
+    """Interpolate linearly over gaps."""
     known = np.flatnonzero(~np.isnan(aggregate_w))
     return np.interp(np.arange(len(aggregate_w)), known, aggregate_w[known])
 
 
 def load_model(folder: Path = SHIPPED) -> Model:
-    """Load a model and its card; a missing, foreign or altered file is refused."""
-    advice = "reinstall meterveil, or make it again: python -m meterveil.audit.train"
+    """Load a model and its card; refuse missing, foreign and altered files."""
+    advice = "reinstall meterveil, or train the model: python -m experiments.audit_training"
     try:
         card = json.loads((folder / CARD).read_text(encoding="utf-8"))
         weights = (folder / WEIGHTS).read_bytes()
     except (OSError, ValueError) as error:
         raise InputError(
-            f"{folder} holds no audit model ({CARD} and {WEIGHTS}): {error}; {advice}"
+            f"{folder} contains no audit model ({CARD} and {WEIGHTS}): {error}; {advice}"
         ) from error
     if not isinstance(card, dict) or card.get("format") != FORMAT:
         raise InputError(f'{folder / CARD} is not a card of "format": "{FORMAT}"; {advice}')
     if hashlib.sha256(weights).hexdigest() != card.get("weights"):
         raise InputError(f"{folder / WEIGHTS} is not the file that {CARD} was written for; {advice}")
-    return Model(weights, decisions_of(card["decisions"]), card)
-
-
-def decisions_of(values: Mapping[str, Mapping[str, Any]]) -> dict[str, Decision]:
-    """Read the decisions of a card."""
-    return {
+    decisions = {
         name: Decision(part["cut"], Curve(*part["minute"]), Curve(*part["use"]))
-        for name, part in values.items()
+        for name, part in card["decisions"].items()
     }
+    return Model(weights, decisions, card)

@@ -1,10 +1,10 @@
-"""When a house seems asleep or empty, from its meter alone; also from half-hourly readings.
+"""Rule that tells sleep and absence from a meter; it also works on half-hourly readings.
 
-The rule: a half-hour is *quiet* if it lies in an hour and a half (in which a fridge evens out) whose mean is
-within `MARGIN_W` of the base load, and no minute of its own rises `EVENT_W` above that. The base load is what
-nine tenths of the record exceeds. Machines that run by themselves (washing, dishes) do not count. In the
-night, two hours of quiet and more are sleep; by day, four hours and more are absence; nearly a day of quiet
-is absence throughout.
+A half-hour is *quiet* if it lies in an hour and a half (over which a fridge averages out) whose mean is
+within `MARGIN_W` of the base load, and none of its minutes exceeds the base load by `EVENT_W`. The base load
+is the 10 % quantile of the record. Washing machines and dishwashers are left out, because they run
+unattended. At night, two or more quiet hours are sleep; by day, four or more quiet hours are absence; 20 or
+more quiet hours are absence throughout.
 """
 
 from __future__ import annotations
@@ -15,30 +15,29 @@ from typing import Literal, NamedTuple
 import numpy as np
 import pandas as pd
 
-from meterveil.audit.features import FloatArray
-from meterveil.audit.uses import BoolArray
+from meterveil.core.arrays import BoolArray, FloatArray
 
 SLOT_MINUTES = 30
 BASE_QUANTILE = 0.1
 FRIDGE_SLOTS = 3
 MARGIN_W = 100.0
-"""A fridge and a router that happen to draw together are no sign of life."""
+"""A fridge and a router together stay below this."""
 EVENT_W = 400.0
 NIGHT = (22, 9)
-"""Hours between which quiet is taken for sleep."""
+"""Hours between which quiet counts as sleep."""
 AWAY_SLOTS = 40
 """Quiet of 20 hours and more is absence, also at night."""
 
 State = Literal["asleep", "empty"]
 
 LEAST_SLOTS: dict[State, int] = {"asleep": 4, "empty": 8}
-"""Shorter quiet says nothing; by day people sit still longer than they are awake in a quiet night."""
+"""Fewest quiet slots of each state; by day, people at home may cause little load for hours."""
 SURE_SLOTS: dict[State, int] = {"asleep": 8, "empty": 12}
-"""From here on a state is called likely, below unsure."""
+"""Quiet slots from which a state is called likely; below, it is unsure."""
 
 
 class Quiet(NamedTuple):
-    """A stretch of quiet, as minutes of the record from `start` up to, not including, `end`."""
+    """Quiet stretch, as minutes of the record from `start` up to, not including, `end`."""
 
     state: State
     start: int
@@ -47,7 +46,7 @@ class Quiet(NamedTuple):
 
 
 def base_load_w(aggregate_w: FloatArray) -> float:
-    """Return what the house draws when nobody does anything, its fridge included."""
+    """Return the power of the house when nobody uses anything, fridge included."""
     return float(np.nanquantile(_calmest(slot_means(aggregate_w)), BASE_QUANTILE))
 
 
@@ -63,7 +62,7 @@ def slot_means(values: FloatArray) -> FloatArray:
 def quiet_stretches(minutes: pd.DatetimeIndex, aggregate_w: FloatArray, unattended: BoolArray) -> list[Quiet]:
     """Find sleep and absence in a record of whole civil days.
 
-    `unattended` marks the minutes in which only machines that run by themselves seem to work.
+    `unattended` marks the minutes of washing machines and dishwashers, which run by themselves.
     """
     base_w = base_load_w(aggregate_w)
     reading_w = np.where(unattended & ~np.isnan(aggregate_w), base_w, aggregate_w)
@@ -72,20 +71,21 @@ def quiet_stretches(minutes: pd.DatetimeIndex, aggregate_w: FloatArray, unattend
     quiet = (mean_w <= base_w + MARGIN_W) & (highest_w <= base_w + EVENT_W)
     hours = np.asarray(minutes[::SLOT_MINUTES].hour)
     night = (hours >= NIGHT[0]) | (hours < NIGHT[1])
-    found = []
-    for low, high in _runs(quiet, LEAST_SLOTS["asleep"]):
-        found += _split(low, high, night, len(aggregate_w))
-    return found
+    return [
+        part
+        for low, high in _runs(quiet, LEAST_SLOTS["asleep"])
+        for part in _split(low, high, night, len(aggregate_w))
+    ]
 
 
 def _split(low: int, high: int, night: BoolArray, length: int) -> list[Quiet]:
-    """Tell sleep from absence within one stretch of quiet slots."""
+    """Split one run of quiet slots into sleep and absence."""
     if high - low >= AWAY_SLOTS:
         return [_quiet("empty", low, high, length)]
     turns = np.flatnonzero(np.diff(night[low:high])) + low + 1
     parts = pairwise([low, *(int(turn) for turn in turns), high])
-    found = [_quiet("asleep" if night[start] else "empty", start, end, length) for start, end in parts]
-    return [part for part in found if part.end - part.start >= LEAST_SLOTS[part.state] * SLOT_MINUTES]
+    states = [_quiet("asleep" if night[start] else "empty", start, end, length) for start, end in parts]
+    return [part for part in states if part.end - part.start >= LEAST_SLOTS[part.state] * SLOT_MINUTES]
 
 
 def _quiet(state: State, low: int, high: int, length: int) -> Quiet:
@@ -93,7 +93,7 @@ def _quiet(state: State, low: int, high: int, length: int) -> Quiet:
 
 
 def _calmest(mean_w: FloatArray) -> FloatArray:
-    """Return the mean of the calmest hour and a half that each slot lies in; NaN where it is unknown."""
+    """Return the lowest mean of an hour and a half around each slot; NaN where the slot is unknown."""
     reach = FRIDGE_SLOTS - 1
     filled = np.pad(mean_w, reach, constant_values=np.nan)
     windows = np.lib.stride_tricks.sliding_window_view(filled, FRIDGE_SLOTS)

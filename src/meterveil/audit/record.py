@@ -1,4 +1,4 @@
-"""A record made fit to be audited: whole civil days, a known interval, and no where nothing can be read."""
+"""Preparation of a record for an audit: whole civil days, interval of the readings, checks."""
 
 from __future__ import annotations
 
@@ -9,43 +9,43 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from meterveil.audit.features import FloatArray
+from meterveil.core.arrays import FloatArray
 from meterveil.data.household import Household, midnight
 from meterveil.data.load import find_kind, load
 from meterveil.errors import InputError
 
 DEFAULT_DAYS = 31
-"""Unless asked for others, the last days of a record are read."""
+"""Days at the end of a record that are read by default."""
 LEAST_MINUTES = 360
 FULL_DAY_SHARE = 0.5
 COARSE_STEPS = (60, 30, 20, 15, 10, 5, 3, 2)
-"""Intervals, in minutes, that are recognised in readings held over them, the longest first."""
+"""Intervals in minutes that are recognised in readings, the longest first."""
 LEAST_CHANGE_W = 0.01
 BLENDED_FROM = 5
-"""From this interval on, a change may take two minutes: a register read within a minute blends both."""
+"""Shortest interval at which a change may take two minutes, because a reading falls within a minute."""
 LEAST_CHANGES = 12
-"""Fewer changes than this fall together by chance."""
+"""Fewest changes from which an interval is told; fewer may coincide by chance."""
 HELD_SHARE = 0.99
-"""Of the changes of coarse readings, this share falls on the same minute of their interval."""
+"""Share of the changes of coarse readings that fall on the same minute of their interval."""
 
 
 def load_any(path: str, house: int | None, options: dict[str, Any]) -> Household:
-    """Read a household; a table of one's own may be coarser than a minute."""
+    """Read a household; a user's own table may be coarser than a minute."""
     if find_kind(path) == "table":
         return load(path, house, allow_coarse=True, **options)
     return load(path, house, **options)
 
 
 def cut_out(household: Household, start: date | None, end: date | None) -> Household:
-    """Take the days from `start` up to, not including, `end`; by default the last month that is known."""
+    """Take the days from `start` up to, not including, `end`; by default the last month."""
     whole = whole_days(_known_part(household))
     first, last = whole.minutes[0].date(), whole.minutes[-1].date() + timedelta(days=1)
     stop = end or _end_of_full_days(whole)
     begin = start or max(first, stop - timedelta(days=DEFAULT_DAYS))
     if begin < first or stop > last:
         raise InputError(
-            f"{household.name}: {begin} to {stop} is not recorded; "
-            f"it has {first} up to, not including, {last}"
+            f"{household.name} does not record {begin} to {stop}; "
+            f"it records {first} up to, not including, {last}"
         )
     part = whole.between(begin, stop)
     _check_readable(part)
@@ -53,7 +53,7 @@ def cut_out(household: Household, start: date | None, end: date | None) -> House
 
 
 def whole_days(household: Household) -> Household:
-    """Extend a record by unknown minutes to midnights, so that it consists of civil days."""
+    """Extend a record with unknown minutes to whole civil days."""
     zone, minutes = household.timezone, household.minutes
     first, after = midnight(minutes[0].date(), zone), midnight(minutes[-1].date() + timedelta(days=1), zone)
     grid = pd.date_range(first, after, freq="min", inclusive="left")
@@ -70,7 +70,7 @@ def whole_days(household: Household) -> Household:
 
 
 def interval_minutes(aggregate_w: FloatArray) -> int:
-    """Return the minutes over which readings are held: 1 for true minutes, 30 for half-hourly ones."""
+    """Return the interval of the readings in minutes: 1 for minutes, 30 for half-hours."""
     known = ~np.isnan(aggregate_w)
     steps_w = np.abs(np.diff(np.where(known, aggregate_w, 0.0)))
     changes = np.flatnonzero((steps_w > LEAST_CHANGE_W) & known[1:] & known[:-1]) + 1
@@ -85,7 +85,7 @@ def interval_minutes(aggregate_w: FloatArray) -> int:
 
 
 def _end_of_full_days(household: Household) -> date:
-    """Leave a last day out that has hardly begun, unless it is the only one."""
+    """Leave out a last day with few readings, unless it is the only one."""
     last = household.minutes[-1].date()
     begun = np.mean(~np.isnan(household.day(last).aggregate_w)) >= FULL_DAY_SHARE
     alone = household.minutes[0].date() == last
@@ -93,10 +93,10 @@ def _end_of_full_days(household: Household) -> date:
 
 
 def _known_part(household: Household) -> Household:
-    """Drop what lies before the first and after the last reading."""
+    """Drop the minutes before the first and after the last reading."""
     known = np.flatnonzero(~np.isnan(household.aggregate_w))
     if len(known) == 0:
-        raise InputError(f"{household.name} has no reading of the whole house; name the right column")
+        raise InputError(f"{household.name} has no reading of the whole house; give the right column")
     part = slice(int(known[0]), int(known[-1]) + 1)
     appliances = {name: watts[part] for name, watts in household.appliances_w.items()}
     return replace(
@@ -111,10 +111,10 @@ def _check_readable(household: Household) -> None:
     known = household.aggregate_w[~np.isnan(household.aggregate_w)]
     if len(known) < LEAST_MINUTES:
         raise InputError(
-            f"{household.name}: {len(known)} minutes are known in these days; "
-            f"an audit needs {LEAST_MINUTES} or more, better a month"
+            f"{household.name} has {len(known)} minutes of readings in these days; "
+            f"an audit needs at least {LEAST_MINUTES}, better a month"
         )
     if known.min() == known.max():
         raise InputError(
-            f"{household.name}: the meter reads {known[0]:g} W in every minute; name the column that changes"
+            f"{household.name}: the meter reads {known[0]:g} W in every minute; give the right column"
         )

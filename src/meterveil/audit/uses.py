@@ -1,4 +1,4 @@
-"""Uses of appliances: runs of minutes in which one seems to be on, joined where it only pauses."""
+"""Uses of appliances: runs of minutes in which an appliance seems to be on, joined over short pauses."""
 
 from __future__ import annotations
 
@@ -6,25 +6,22 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from meterveil.audit.features import FloatArray
-
-BoolArray = npt.NDArray[np.bool_]
+from meterveil.core.arrays import BoolArray, FloatArray
 
 
 @dataclass(frozen=True)
 class Shape:
-    """Say what one use of an appliance looks like in time."""
+    """Durations of one use of an appliance."""
 
     pause_minutes: int
     """A break of up to this many minutes is a pause within one use."""
     least_minutes: int
-    """A shorter run is no use."""
+    """Shorter runs are ignored."""
     most_minutes: int
-    """A longer run is something else."""
+    """Longer runs are something else and are ignored."""
     attended: bool
-    """Whether somebody must be at home and awake for it to begin."""
+    """Whether somebody must be at home and awake for a use to begin."""
 
 
 SHAPES: dict[str, Shape] = {
@@ -34,7 +31,7 @@ SHAPES: dict[str, Shape] = {
     "dishwasher": Shape(pause_minutes=45, least_minutes=20, most_minutes=300, attended=False),
     "washing_machine": Shape(pause_minutes=30, least_minutes=20, most_minutes=300, attended=False),
 }
-"""The appliances that the shipped model knows, in the order of its outputs."""
+"""Appliances that the shipped model knows, in the order of its outputs."""
 
 OTHER = Shape(pause_minutes=5, least_minutes=1, most_minutes=1440, attended=False)
 
@@ -42,8 +39,9 @@ WORDS = ((0.9, "almost certain"), (0.65, "likely"), (0.0, "unsure"))
 """Least probability -> word."""
 
 AGREEMENT = 0.5
-"""A found use is right where at least this share of its minutes lies in a true use."""
+"""A detected use is right where at least this share of its minutes lies in a true use."""
 SLACK_MINUTES = 2
+"""Allowed difference between the clocks of two meters."""
 
 
 class Use(NamedTuple):
@@ -54,10 +52,15 @@ class Use(NamedTuple):
     end: int
     probability: float
 
+    @property
+    def word(self) -> str:
+        """State the probability in words."""
+        return next(word for least, word in WORDS if self.probability >= least)
 
-def word_of(probability: float) -> str:
-    """Say in a word how sure a reading is."""
-    return next(word for least, word in WORDS if probability >= least)
+    @property
+    def is_sure(self) -> bool:
+        """Whether the use is called likely or almost certain."""
+        return self.word != "unsure"
 
 
 def runs_of(on: BoolArray, shape: Shape) -> list[tuple[int, int]]:
@@ -84,15 +87,15 @@ def minutes_of(runs: list[tuple[int, int]], length: int) -> BoolArray:
     return np.asarray(np.cumsum(marked)[:-1] > 0)
 
 
-def agreeing(found: list[tuple[int, int]], true: list[tuple[int, int]], length: int) -> BoolArray:
-    """Mark the found uses of which enough lies in true ones, give or take the clocks of two meters."""
+def agreeing(detected: list[tuple[int, int]], true: list[tuple[int, int]], length: int) -> BoolArray:
+    """Mark the detected uses that lie to a large enough share in true uses."""
     spread = [(max(start - SLACK_MINUTES, 0), min(end + SLACK_MINUTES, length)) for start, end in true]
     covered = np.concatenate([[0], np.cumsum(minutes_of(spread, length))])
-    shares = [(covered[end] - covered[start]) / (end - start) for start, end in found]
+    shares = [(covered[end] - covered[start]) / (end - start) for start, end in detected]
     return np.asarray(shares, dtype=np.float64) >= AGREEMENT
 
 
 def score_of_run(logit: FloatArray, start: int, end: int) -> float:
-    """Rate a use by the mean log-odds of the better half of its minutes: pauses say nothing against it."""
+    """Rate a use by the mean log-odds of the better half of its minutes, so that pauses do not count."""
     part = np.sort(logit[start:end])
     return float(part[len(part) // 2 :].mean())

@@ -16,9 +16,9 @@ from meterveil.extras import how_to_install
 
 if TYPE_CHECKING:
     from meterveil.attackers.fitting import Job
-    from meterveil.audit.audit import Audit
+    from meterveil.audit.findings import Audit
     from meterveil.audit.model import Model
-    from meterveil.audit.trained import Trained
+    from meterveil.audit.submeters import Trained
     from meterveil.data.household import Household
 
 
@@ -48,10 +48,10 @@ def audit(
     appliances: opt.Appliances = None,
 ) -> None:
     """Read appliances, sleep and absence out of a meter; write a page and a summary."""
-    from meterveil.audit.audit import audit as read
+    from meterveil.audit.audit_page import FILES, write_audit
+    from meterveil.audit.findings import audit as read
     from meterveil.audit.model import load_model
     from meterveil.audit.record import cut_out, load_any
-    from meterveil.audit.report import FILES, write_audit
     from meterveil.cli.tables import show_file
     from meterveil.data import outputs
     from meterveil.data.splits import check_recorded
@@ -75,7 +75,7 @@ def audit(
 
 def _train(household: Household, model: Model, seed: int, thorough: bool) -> Trained | None:
     """Learn from sub-meters, where there are any and what it takes is installed."""
-    from meterveil.audit.trained import QUICK, THOROUGH, can_train, metered, train_and_score
+    from meterveil.audit.submeters import QUICK, THOROUGH, can_train, metered, train_and_score
     from meterveil.cli.tables import show_notes
 
     if not metered(household).appliances_w:

@@ -1,34 +1,32 @@
-"""Hold the rule for sleep and absence to synthetic homes whose plans are known.
+"""Measure the rule for sleep and absence on synthetic homes: `python -m experiments.presence_check`.
 
-`python -m meterveil.audit.presence_check` prints the figures of docs/audit.md.
+Prints the figures of the section "Asleep or empty" of docs/audit.md. The plans of synthetic homes are known.
+The default seeds were not used to choose the rule.
 """
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Sequence
-from typing import Annotated, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import typer
 
-from meterveil.audit.audit import Audit, audit
+from meterveil.audit.findings import audit
 from meterveil.audit.model import Model, load_model
 from meterveil.audit.presence import NIGHT
-from meterveil.audit.uses import BoolArray, minutes_of
+from meterveil.audit.uses import minutes_of
+from meterveil.core.arrays import BoolArray
 from meterveil.data.synthetic.habits import Routine, child, plan_days
 from meterveil.data.synthetic.house import FIRST_DAY, household
 from meterveil.data.synthetic.segments import join, minute_means
 
-SEEDS = tuple(range(100, 112))
-"""Homes that did not choose the rule."""
-DAYS = 28
 
-
-class Judged(NamedTuple):
-    """Hold minutes of homes: what was said of them, and the truth."""
+class Minutes(NamedTuple):
+    """Plan of a home and the states that the rule assigned, (minute,) each."""
 
     up: BoolArray
-    """Somebody was in and awake."""
+    """Somebody was at home and awake."""
     night: BoolArray
     asleep: BoolArray
     empty: BoolArray
@@ -36,7 +34,7 @@ class Judged(NamedTuple):
     """Part of a stretch that is called likely."""
 
     def shares(self) -> dict[str, float]:
-        """Return the share of minutes that is right, under each question."""
+        """Return the share of correct minutes for each question."""
         quiet, still = self.asleep | self.empty, ~self.up
         return {
             "called asleep, right": _share(still, self.asleep),
@@ -49,54 +47,48 @@ class Judged(NamedTuple):
         }
 
 
-def judge(seeds: Sequence[int], days: int, model: Model) -> Judged:
+def measure(seeds: Sequence[int], days: int, model: Model) -> Minutes:
     """Audit the synthetic homes of these seeds."""
-    homes = [_judge(seed, days, model) for seed in seeds]
-    return Judged(*(np.concatenate(parts) for parts in zip(*homes, strict=True)))
+    homes = [_measure(seed, days, model) for seed in seeds]
+    return Minutes(*(np.concatenate(parts) for parts in zip(*homes, strict=True)))
 
 
-def _judge(seed: int, days: int, model: Model) -> Judged:
+def _measure(seed: int, days: int, model: Model) -> Minutes:
     home = household(np.random.default_rng(seed), days)
     hours = home.minutes.hour.to_numpy()
-    found = audit(home, model)
-    return Judged(
+    findings = audit(home, model)
+    sure = [(part.start, part.end) for part in findings.quiet if part.sure]
+    return Minutes(
         up=_plan(seed, days, str(home.timezone), len(home.minutes)),
         night=(hours >= NIGHT[0]) | (hours < NIGHT[1]),
-        asleep=found.state_minutes("asleep") == 1,
-        empty=found.state_minutes("empty") == 1,
-        sure=_sure(found),
+        asleep=findings.state_minutes("asleep") == 1,
+        empty=findings.state_minutes("empty") == 1,
+        sure=minutes_of(sure, len(home.minutes)),
     )
 
 
 def _plan(seed: int, days: int, timezone: str, length: int) -> BoolArray:
-    """Draw the plan of a synthetic home again, as its household does."""
+    """Draw the plan of a synthetic home again, as `household` does."""
     number = int(np.random.default_rng(seed).integers(2**63))
     plan = plan_days(number, Routine.draw(child(number, 2)), FIRST_DAY, days, timezone)
     return np.asarray(minute_means(join(day.presence() for day in plan), length) > 0.5)
-
-
-def _sure(found: Audit) -> BoolArray:
-    runs = [(part.start, part.end) for part in found.quiet if part.sure]
-    return minutes_of(runs, len(found.household.minutes))
 
 
 def _share(right: BoolArray, of: BoolArray) -> float:
     return float(np.mean(right[of])) if of.any() else float("nan")
 
 
-app = typer.Typer(add_completion=False)
-
-
-@app.command()
-def main(
-    first: Annotated[int, typer.Option(min=0, help="Seed of the first home.")] = SEEDS[0],
-    homes: Annotated[int, typer.Option(min=1, help="How many homes.")] = len(SEEDS),
-    days: Annotated[int, typer.Option(min=1, help="Days of each.")] = DAYS,
-) -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     """Print how often sleep and absence are right in homes whose plans are known."""
-    for question, share in judge(range(first, first + homes), days, load_model()).shares().items():
-        typer.echo(f"{question}: {share:.0%}")
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--first", type=int, default=100, help="seed of the first home")
+    parser.add_argument("--homes", type=int, default=12)
+    parser.add_argument("--days", type=int, default=28, help="days of each home")
+    options = parser.parse_args(arguments)
+    seeds = range(options.first, options.first + options.homes)
+    for question, share in measure(seeds, options.days, load_model()).shares().items():
+        print(f"{question}: {share:.0%}")
 
 
 if __name__ == "__main__":
-    app()
+    main()

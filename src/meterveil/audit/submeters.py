@@ -1,8 +1,7 @@
-"""What an attacker learns from this home's own sub-meters: the first days teach, the last are read.
+"""Attackers that learn from a home's own sub-meters and read its last days, scored beside the shipped model.
 
-FHMM, the strongest of the classical attackers, learns in under a minute. Seq2Point, the cheapest of the
-networks that score well, takes a few minutes of processor time and is asked for by name. A fit is kept,
-so a second audit of the same days takes seconds.
+FHMM, the strongest classical attacker, learns in under a minute. Seq2Point, the cheapest strong network,
+takes a few minutes. Fits are cached, so a second audit of the same days takes seconds.
 """
 
 from __future__ import annotations
@@ -12,13 +11,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from itertools import count
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING, NamedTuple, Unpack
 
 import numpy as np
 
-from meterveil.audit.features import FloatArray
 from meterveil.audit.model import Model, bridged
-from meterveil.audit.scoring import Score, score
+from meterveil.audit.uses import OTHER, SHAPES, agreeing, runs_of
+from meterveil.bench.events import event_detection_by_probability
+from meterveil.bench.metrics import probability_detection
+from meterveil.core.arrays import BoolArray, FloatArray
 from meterveil.data.household import Household
 from meterveil.data.names import canonical, kind
 from meterveil.data.protocols import ON_THRESHOLD_W, on_threshold_w
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 QUICK = ("fhmm",)
 THOROUGH = ("fhmm", "seq2point")
 SHIPPED = "shipped"
-"""Row of the model that never saw this home."""
+"""Name of the shipped model among the attackers."""
 
 TRAINING_DAYS = 10
 TEST_DAYS = 7
@@ -41,28 +42,61 @@ KNOWN_SHARE = 0.8
 LEAST_ON_MINUTES = 5
 
 
+class Score(NamedTuple):
+    """Scores of one appliance; NaN where it was never used."""
+
+    f1: float
+    """Of minutes (D10)."""
+    event_f1: float
+    """Of beginnings within two minutes; every pause ends an event."""
+    use_f1: float
+    """Of whole uses, pauses joined."""
+    uses: int
+    """Number of true uses."""
+
+
 @dataclass(frozen=True)
 class Trained:
-    """Hold scores on the last days and what was said of them."""
+    """Scores of the attackers on the last days, and their predictions for the last one."""
 
     training: Days
     test: Days
     scores: Mapping[tuple[str, str], Score]
     """(attacker, appliance) -> scores over all test days."""
-    said: Mapping[tuple[str, str], FloatArray]
-    """(attacker, appliance) -> (minute of the last test day,) 0..1, on from one half."""
+    last_day: Mapping[tuple[str, str], FloatArray]
+    """(attacker, appliance) -> (minute of the last test day,) 0..1, on from 0.5."""
     truth: Mapping[str, FloatArray]
     """Appliance -> (minute of the last test day,) 1 where it was on."""
 
 
+def score(name: str, truth_w: FloatArray, on: FloatArray, cut: float = 0.5) -> Score:
+    """Compare predictions, on from `cut`, with a sub-meter; NaN where either is unknown."""
+    threshold_w = on_threshold_w(name)
+    minutes = probability_detection(truth_w, on, threshold_w, cut).f1
+    events = event_detection_by_probability(truth_w, on, threshold_w, cut).f1
+    known = ~np.isnan(truth_w + on)
+    use_f1, uses = _use_f1(name, (truth_w >= threshold_w) & known, (on >= cut) & known)
+    return Score(float(minutes), float(events), use_f1, uses)
+
+
+def _use_f1(name: str, truth: BoolArray, on: BoolArray) -> tuple[float, int]:
+    shape = SHAPES.get(kind(name), OTHER)
+    true, detected = runs_of(truth, shape), runs_of(on, shape)
+    if not true:
+        return float("nan"), 0
+    precision = int(agreeing(detected, true, len(truth)).sum()) / max(len(detected), 1)
+    recall = int(agreeing(true, detected, len(truth)).sum()) / len(true)
+    return 2 * precision * recall / max(precision + recall, 1e-12), len(true)
+
+
 def can_train(names: Sequence[str] = QUICK) -> bool:
-    """Whether what these attackers need is installed."""
+    """Whether the libraries that these attackers need are installed."""
     needed = ("joblib", "safetensors", *(() if names == QUICK else ("torch",)))
     return all(find_spec(name) for name in needed)
 
 
 def choose_days(household: Household) -> tuple[Days, Days]:
-    """Take the first well known days to learn from and the last to read; none where there are too few."""
+    """Choose the first well covered days for training and the last for testing; none if too few."""
     days = [day for day in household.days() if min(household.day(day).coverage().values()) >= KNOWN_SHARE]
     test = days[-min(TEST_DAYS, max(len(days) // 4, 1)) :]
     training = days[: min(TRAINING_DAYS, len(days) - len(test))]
@@ -70,8 +104,8 @@ def choose_days(household: Household) -> tuple[Days, Days]:
 
 
 def metered(household: Household) -> Household:
-    """Keep the sub-meters that are known, used, and of a kind whose on-power is set; the most used first."""
-    named = dict(zip(_all_apart(household.appliances_w), household.appliances_w.values(), strict=True))
+    """Keep the well covered and used sub-meters with a known on-threshold; the most used first."""
+    named = dict(zip(_unique_names(household.appliances_w), household.appliances_w.values(), strict=True))
     used = {
         name: int(np.sum(watts >= on_threshold_w(name)))
         for name, watts in named.items()
@@ -82,18 +116,18 @@ def metered(household: Household) -> Household:
 
 
 def appliance_of(column: str) -> str:
-    """Return the appliance behind a column's name: `Kettle (W)`, `kettle_w` and `kettle` are one."""
+    """Return the appliance that a column names: `Kettle (W)`, `kettle_w` and `kettle` are the same."""
     return canonical(UNIT_AT_END.sub("", column.strip()))
 
 
-def _all_apart(columns: Iterable[str]) -> list[str]:
-    """Name the appliance behind each column; a name that is taken gets the next free number."""
+def _unique_names(columns: Iterable[str]) -> list[str]:
+    """Name the appliance of each column; a name that is taken gets the next free number."""
     wanted = [appliance_of(column) for column in columns]
     names: list[str] = []
     for name in wanted:
-        others = (f"{kind(name)}_{number}" for number in count(2))
-        unclaimed = (other for other in others if other not in (*wanted, *names))
-        names.append(name if name not in names else next(unclaimed))
+        numbered = (f"{kind(name)}_{number}" for number in count(2))
+        free = (other for other in numbered if other not in (*wanted, *names))
+        names.append(name if name not in names else next(free))
     return names
 
 
@@ -106,7 +140,7 @@ def train_and_score(
 ) -> Trained | None:
     """Learn from the first days and score on the last; None where there is too little to learn from.
 
-    The days teach as one household: its last ones decide when to stop, whatever poor days lie between.
+    The training days form one household, whose last days decide when to stop.
     """
     from meterveil.attackers.fitting import fit  # noqa: PLC0415  heavy, and not installed everywhere
 
@@ -116,29 +150,35 @@ def train_and_score(
     if not targets:
         return None
     fitted = fit(names, [only_days(home.select(targets), training)], targets, seed, **options)
-    said = _say(home.select(targets), test, fitted, _shipped(model, home, targets))
-    last = home.day(test[-1])
-    truth = {name: (last.appliances_w[name] >= on_threshold_w(name)).astype(np.float64) for name in targets}
-    latest = {case: parts[-1] for case, parts in said.items()}
-    return Trained(training, test, _scores(home, test, said), latest, truth)
+    days = [home.day(day) for day in test]
+    predicted = _predict(home.select(targets), test, fitted, _shipped(model, home, targets))
+    scores = {
+        (name, target): score(
+            target, np.concatenate([day.appliances_w[target] for day in days]), np.concatenate(parts)
+        )
+        for (name, target), parts in predicted.items()
+    }
+    last_w = days[-1].appliances_w
+    truth = {name: (last_w[name] >= on_threshold_w(name)).astype(np.float64) for name in targets}
+    return Trained(training, test, scores, {case: parts[-1] for case, parts in predicted.items()}, truth)
 
 
-def _say(
+def _predict(
     home: Household, test: Days, fitted: Mapping[str, Attacker], shipped: Mapping[str, FloatArray]
 ) -> dict[tuple[str, str], list[FloatArray]]:
-    """Let everybody read the test days: (attacker, appliance) -> one array for each day; NaN over gaps."""
+    """Return (attacker, appliance) -> one array for each test day; NaN over gaps."""
     from meterveil.attackers.protocol import meter_of  # noqa: PLC0415
 
-    said: dict[tuple[str, str], list[FloatArray]] = {}
+    predicted: dict[tuple[str, str], list[FloatArray]] = {}
     for day in (home.day(day) for day in test):
         start = int(home.minutes.searchsorted(day.minutes[0]))
         answers = {(SHIPPED, target): on[start : start + len(day.minutes)] for target, on in shipped.items()}
-        for name, one in fitted.items():
-            prediction = one.predict(meter_of(day))
+        for name, attacker in fitted.items():
+            prediction = attacker.predict(meter_of(day))
             answers |= {(name, target): _on(prediction, target) for target in home.appliances_w}
         for case, answer in answers.items():
-            said.setdefault(case, []).append(np.where(np.isnan(day.aggregate_w), np.nan, answer))
-    return said
+            predicted.setdefault(case, []).append(np.where(np.isnan(day.aggregate_w), np.nan, answer))
+    return predicted
 
 
 def _on(prediction: Prediction, target: str) -> FloatArray:
@@ -149,7 +189,7 @@ def _on(prediction: Prediction, target: str) -> FloatArray:
 
 
 def _shipped(model: Model, home: Household, targets: tuple[str, ...]) -> dict[str, FloatArray]:
-    """Let the shipped model read the same record, without having seen the home."""
+    """Read the same record with the shipped model."""
     logits = model.logits(bridged(home.aggregate_w))
     return {
         target: (logits[target] >= model.decisions[target].cut).astype(np.float64)
@@ -158,20 +198,8 @@ def _shipped(model: Model, home: Household, targets: tuple[str, ...]) -> dict[st
     }
 
 
-def _scores(
-    home: Household, test: Days, said: Mapping[tuple[str, str], list[FloatArray]]
-) -> dict[tuple[str, str], Score]:
-    days = [home.day(day) for day in test]
-    return {
-        (name, target): score(
-            target, np.concatenate([day.appliances_w[target] for day in days]), np.concatenate(parts)
-        )
-        for (name, target), parts in said.items()
-    }
-
-
 def _used_in(home: Household, days: Days) -> tuple[str, ...]:
-    """Name the sub-meters that were on at least once in these days: nothing is learned from the others."""
+    """Name the sub-meters that were on at least once in these days."""
     return tuple(
         name
         for name in home.appliances_w
