@@ -24,7 +24,7 @@ from rich.table import Table
 
 from _record import record
 from meterveil.attackers.co import nearest_combination
-from meterveil.attackers.factorial import Chain, Observation, viterbi
+from meterveil.attackers.fhmm.decoding import Chain, Observation, viterbi
 
 HMMLEARN = "hmmlearn==0.3.3"
 DAYS, MINUTES = 14, 1440

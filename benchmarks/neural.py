@@ -14,9 +14,9 @@ from torch import Tensor, nn
 from _record import record
 from meterveil.attackers import bert4nilm, electricity, nilmformer, seq2point
 from meterveil.attackers.examples import Batch
+from meterveil.attackers.neural import power_and_state_loss
 from meterveil.attackers.protocol import AGGREGATE, meter_of
 from meterveil.attackers.registry import PAPER_SIX, attacker
-from meterveil.attackers.supervised import power_and_state_loss
 from meterveil.data import synthetic
 
 REPEATS = 5

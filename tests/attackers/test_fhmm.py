@@ -4,14 +4,20 @@ import numpy as np
 import pytest
 from homes import real_days
 
-from meterveil.attackers import fhmm
-from meterveil.attackers.ascent import ascend, block_marginals, path_score
 from meterveil.attackers.baselines import AlwaysOff, Mean
-from meterveil.attackers.counting import count_appliance
-from meterveil.attackers.factorial import Chain, Observation, marginals, viterbi
-from meterveil.attackers.fhmm import FHMM, original_fhmm
+from meterveil.attackers.fhmm import attacker as fhmm
+from meterveil.attackers.fhmm.attacker import FHMM, count_appliance, original_fhmm
+from meterveil.attackers.fhmm.decoding import (
+    Chain,
+    Observation,
+    ascend,
+    block_marginals,
+    in_stretches,
+    marginals,
+    path_score,
+    viterbi,
+)
 from meterveil.attackers.protocol import AGGREGATE, Meter, meter_of
-from meterveil.attackers.stretches import in_stretches
 from meterveil.contracts.homes import home, scores
 
 TARGETS = ["kettle", "microwave", "fridge"]

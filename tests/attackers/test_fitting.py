@@ -5,7 +5,7 @@ from datetime import timedelta
 import numpy as np
 import pytest
 
-from meterveil.attackers import baselines, fitting, store
+from meterveil.attackers import baselines, fitting
 from meterveil.attackers.protocol import AGGREGATE, meter_of, truth_w
 from meterveil.attackers.registry import ATTACKERS, attacker
 from meterveil.attackers.threat import adaptive, fixed
@@ -44,8 +44,8 @@ def test_every_name_in_the_registry_builds_an_attacker():
 
 def test_a_stored_attacker_reads_the_same(home, tmp_path):
     fitted = attacker("co").fit([home], TARGETS, np.random.default_rng(0))
-    store.save(tmp_path / "co", "co", TARGETS, fitted, {"seed": 0})
-    again, card = store.load(tmp_path / "co")
+    fitting.save(tmp_path / "co", "co", TARGETS, fitted, {"seed": 0})
+    again, card = fitting.load(tmp_path / "co")
     np.testing.assert_array_equal(watts(again, home), watts(fitted, home))
     assert card["seed"] == 0
     assert sorted(path.name for path in tmp_path.iterdir()) == ["co"]
@@ -54,18 +54,18 @@ def test_a_stored_attacker_reads_the_same(home, tmp_path):
 def test_an_altered_missing_or_foreign_file_is_refused(home, tmp_path):
     fitted = attacker("co").fit([home], TARGETS, np.random.default_rng(0))
     folder = tmp_path / "co"
-    store.save(folder, "co", TARGETS, fitted, {})
-    weights = folder / store.WEIGHTS
+    fitting.save(folder, "co", TARGETS, fitted, {})
+    weights = folder / fitting.WEIGHTS
     weights.write_bytes(weights.read_bytes()[:-1] + b"x")
     with pytest.raises(InputError, match="is not the file that"):
-        store.load(folder)
+        fitting.load(folder)
     weights.unlink()
     with pytest.raises(InputError, match="holds no fitted attacker"):
-        store.load(folder)
-    store.save(folder, "co", TARGETS, fitted, {})
-    (folder / store.CARD).write_text(json.dumps({"format": "other"}))
+        fitting.load(folder)
+    fitting.save(folder, "co", TARGETS, fitted, {})
+    (folder / fitting.CARD).write_text(json.dumps({"format": "other"}))
     with pytest.raises(InputError, match="is not a card"):
-        store.load(folder)
+        fitting.load(folder)
 
 
 def test_a_finished_fit_is_never_done_again(home, cache):
@@ -100,7 +100,7 @@ def test_other_data_another_seed_or_a_raised_version_make_another_fit(home, monk
 
 def test_a_damaged_fit_is_made_anew(home, cache):
     first = fitting.fit(["co"], [home], TARGETS, 0, workers=1)["co"]
-    weights = next(cache.rglob(store.WEIGHTS))
+    weights = next(cache.rglob(fitting.WEIGHTS))
     weights.write_bytes(b"nothing")
     done = []
     again = fitting.fit(["co"], [home], TARGETS, 0, workers=1, on_done=done.append)["co"]
@@ -110,9 +110,9 @@ def test_a_damaged_fit_is_made_anew(home, cache):
 
 def test_weights_of_another_network_are_refused(home, tmp_path):
     fitted = attacker("co").fit([home], TARGETS, np.random.default_rng(0))
-    store.save(tmp_path / "fhmm", "fhmm", TARGETS, fitted, {})
+    fitting.save(tmp_path / "fhmm", "fhmm", TARGETS, fitted, {})
     with pytest.raises(InputError, match="saved by another version"):
-        store.load(tmp_path / "fhmm")
+        fitting.load(tmp_path / "fhmm")
 
 
 def test_two_processes_fit_what_one_does(home, cache, tmp_path, monkeypatch):

@@ -2,8 +2,8 @@ import numpy as np
 import torch
 
 from meterveil.attackers.examples import Batch
+from meterveil.attackers.neural import power_and_state_loss
 from meterveil.attackers.seq2point import EVERY, STRETCH, WINDOW, Network, loss, seq2point
-from meterveil.attackers.supervised import power_and_state_loss
 
 
 def network():

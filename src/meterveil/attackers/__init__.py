@@ -1,1 +1,1 @@
-"""Attackers: each one file, each an `Attacker` that learns from households and reads their meters."""
+"""Attackers: estimators of a home's appliances from its meter (NILM), fixed or adapted to a defence."""

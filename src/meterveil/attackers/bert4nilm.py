@@ -1,14 +1,13 @@
 """BERT4NILM: Z. Yue et al., "BERT4NILM: a bidirectional transformer model for NILM", NILM workshop 2020.
 
 A convolution, pooling to half as many tokens, learned positions, two layers of attention (256 wide, two
-heads, 1,024 within), and back to minutes. It trains on windows from which a quarter of the minutes is
-hidden.
+heads, 1,024 hidden units), and back to minutes. A quarter of the minutes of a training window is masked.
 
 Original: a network for each appliance, 480 samples of 6 s (48 minutes), Adam 1e-4, batch 128, up to 100
-epochs, float64, losses on the hidden minutes alone, targets divided by a cutoff. For one-minute data: one
-network for all appliances, with a wider last layer; 128 minutes; minutes are hidden only in the first part
-of the training, and all minutes are judged, since a hidden minute may be half of a kettle's use, which no
-neighbour tells; fewer, larger steps; targets in spreads, so that no cutoff has to be known.
+epochs, float64, losses on the masked minutes alone, targets divided by a cutoff. Changes for one-minute data:
+one network for all appliances, with a wider last layer; 128 minutes; masking only in the first part of the
+training, and losses on all minutes, since a masked minute may be half of a kettle's use and its neighbours do
+not show it; fewer, larger steps; targets in standard deviations, so that no cutoff is needed.
 """
 
 from __future__ import annotations
@@ -16,8 +15,7 @@ from __future__ import annotations
 from torch import Tensor, nn
 
 from meterveil.attackers.examples import Batch
-from meterveil.attackers.neural import Neural
-from meterveil.attackers.supervised import Recipe
+from meterveil.attackers.neural import Neural, Recipe
 from meterveil.attackers.transformer import WindowTransformer, disaggregation_loss, masked
 
 VERSION = 1
@@ -26,7 +24,7 @@ VERSION = 1
 WINDOW = 128
 MASKED_SHARE = 0.25
 MASKED_UNTIL = 0.3
-"""Share of the training after which the windows are whole, as they are in use."""
+"""Share of the training after which windows are complete, as in prediction."""
 
 
 def network(targets: int) -> nn.Module:
@@ -37,7 +35,7 @@ def network(targets: int) -> nn.Module:
 
 
 def loss(network: nn.Module, batch: Batch, done: float) -> Tensor:
-    """Judge what the network says of windows from which minutes are missing."""
+    """Return the loss, on masked windows in the first part of the training."""
     seen = masked(batch.seen, MASKED_SHARE)[0] if done < MASKED_UNTIL else batch.seen
     return disaggregation_loss(network(seen), batch)
 

@@ -1,13 +1,13 @@
 """DAE: J. Kelly and W. Knottenbelt, "Neural NILM: deep neural networks applied to energy disaggregation".
 
-BuildSys 2015. A denoising autoencoder: a convolution of eight filters, three dense layers with a waist of 128
-units, and a convolution back. The rest of the house is the noise that it learns to remove.
+BuildSys 2015. A denoising autoencoder: a convolution of eight filters, three dense layers with a bottleneck
+of 128 units, and a transposed convolution. The other loads of the house are the noise that it removes.
 
 Original: a network for each appliance, with windows of 13 to 154 minutes at 6 s; half of the training on
-synthetic aggregates, as here; Nesterov momentum over 300,000 steps. For one-minute data: 128 minutes for
-all, and Adam; the first two layers are shared, behind them each appliance has its own. Windows are not
-centred on their own mean: on validation days the level tells whether the light is on. Beside each power, an
-output says whether the appliance is on.
+synthetic aggregates, as here; Nesterov momentum over 300,000 steps. Changes for one-minute data: 128 minutes
+for all appliances, and Adam; the first two layers are shared, the others belong to one appliance each.
+Windows are not centred on their own mean, since the level helps to detect lighting on validation days. A
+second output estimates whether the appliance is on.
 """
 
 from __future__ import annotations
@@ -15,18 +15,17 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from meterveil.attackers.neural import Neural
-from meterveil.attackers.supervised import Recipe, power_and_state_loss
+from meterveil.attackers.neural import Neural, Recipe, power_and_state_loss
 
 VERSION = 1
 """Part of the key of a stored fit; raise it when a change alters the figures of this attacker."""
 
 WINDOW = 128
-_FILTERS, _WIDTH, _WAIST = 8, 4, 128
+_FILTERS, _WIDTH, _BOTTLENECK = 8, 4, 128
 
 
 class Network(nn.Module):
-    """Map (batch, 1, window) readings to (batch, 2, target, window); each target has a waist of its own."""
+    """Network from (batch, 1, window) readings to (batch, 2, target, window)."""
 
     def __init__(self, targets: int, window: int = WINDOW) -> None:
         super().__init__()
@@ -37,12 +36,12 @@ class Network(nn.Module):
             nn.Flatten(),
             nn.Linear(inner, inner),
             nn.ReLU(),
-            nn.Linear(inner, _WAIST * targets),
+            nn.Linear(inner, _BOTTLENECK * targets),
             nn.ReLU(),
         )
         self.decode = nn.ModuleList(
             nn.Sequential(
-                nn.Linear(_WAIST, inner),
+                nn.Linear(_BOTTLENECK, inner),
                 nn.ReLU(),
                 nn.Unflatten(1, (_FILTERS, minutes)),
                 nn.ConvTranspose1d(_FILTERS, 2, _WIDTH),
@@ -51,9 +50,9 @@ class Network(nn.Module):
         )
 
     def forward(self, seen: Tensor) -> Tensor:
-        """Answer for every minute of the window."""
-        waists = self.encode(seen).split(_WAIST, dim=1)
-        return torch.stack([decode(waist) for decode, waist in zip(self.decode, waists, strict=True)], dim=2)
+        """Estimate every minute of the window."""
+        codes = self.encode(seen).split(_BOTTLENECK, dim=1)
+        return torch.stack([decode(code) for decode, code in zip(self.decode, codes, strict=True)], dim=2)
 
 
 def dae() -> Neural:

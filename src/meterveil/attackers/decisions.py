@@ -1,4 +1,4 @@
-"""From the probability that an appliance runs to the decision that scores best."""
+"""On/off decisions from on-probabilities: F1, and the threshold that maximises it."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from meterveil.attackers.protocol import FloatArray
 BoolArray = npt.NDArray[np.bool_]
 
 
-def f1(truth: BoolArray, said: BoolArray) -> float:
+def f1(truth: BoolArray, predicted: BoolArray) -> float:
     """Return F1; zero where neither is ever true."""
-    return 2 * int(np.sum(truth & said)) / max(int(np.sum(truth)) + int(np.sum(said)), 1)
+    return 2 * int(np.sum(truth & predicted)) / max(int(np.sum(truth)) + int(np.sum(predicted)), 1)
 
 
 def best_threshold(probability: FloatArray, truth: BoolArray) -> tuple[float, float]:
     """Return the threshold on `probability` whose decisions have the best F1, and that F1.
 
-    One half would be right for accuracy; for a rare appliance the F1-best threshold is far lower (half of the
-    F1 that can be reached).
+    A threshold of one half maximises accuracy; for a rare appliance the best threshold for F1 is far lower,
+    half of the F1 that can be reached.
     """
     if not truth.any():
         return 0.5, 0.0
@@ -32,7 +32,7 @@ def best_threshold(probability: FloatArray, truth: BoolArray) -> tuple[float, fl
 
 
 def recentred(probability: FloatArray, threshold: float) -> FloatArray:
-    """Shift the log-odds so that `threshold` becomes one half: who cuts there decides best for F1."""
+    """Shift the log-odds so that `threshold` becomes one half, the cut that scores use."""
     threshold = min(max(threshold, 1e-9), 1.0 - 1e-9)
     yes, no = probability * (1.0 - threshold), (1.0 - probability) * threshold
     shifted: FloatArray = yes / (yes + no)

@@ -1,13 +1,13 @@
 """ELECTRIcity: S. Sykiotis et al., "ELECTRIcity: an efficient transformer for NILM", Sensors 22, 2022.
 
-Two networks of BERT4NILM's make: while pre-training, a small generator fills in masked minutes of the
-aggregate and a discriminator learns to tell which minutes are made up; then it alone learns the target.
+Two networks of BERT4NILM's architecture. In pre-training a small generator fills in masked minutes of the
+aggregate and a discriminator detects which minutes were generated; then the discriminator learns the target.
 
-Wiring: the paper's, as in ELECTRA. The published code gives the generator the detection loss, and the
-discriminator the target already in pre-training: losses on the wrong networks, which are not followed.
-Original: a network for each appliance, 48 minutes at 6 s, 10 epochs of pre-training and 90 of fine-tuning,
-Adam 1e-4, batch 64. For one-minute data: one network for all appliances, 128 minutes and larger steps, of
-which the first tenth pre-trains, as published.
+The losses follow the paper, as in ELECTRA. The published code gives the detection loss to the generator and
+the target to the discriminator already in pre-training, which contradicts the paper. Original: a network for
+each appliance, 48 minutes at 6 s, 10 epochs of pre-training and 90 of fine-tuning, Adam 1e-4, batch 64.
+Changes for one-minute data: one network for all appliances, 128 minutes and larger steps, of which the first
+tenth pre-trains, as published.
 """
 
 from __future__ import annotations
@@ -18,8 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from meterveil.attackers.examples import Batch
-from meterveil.attackers.neural import Neural
-from meterveil.attackers.supervised import Recipe
+from meterveil.attackers.neural import Neural, Recipe
 from meterveil.attackers.transformer import WindowTransformer, disaggregation_loss, masked
 
 VERSION = 1
@@ -28,11 +27,11 @@ VERSION = 1
 WINDOW = 128
 MASKED_SHARE = 0.25
 PRETRAINING = 0.1
-"""Share of the training that needs no target."""
+"""Share of the training that is pre-training, without targets."""
 
 
 class Network(nn.Module):
-    """Map (batch, 1, window) readings to (batch, 2, target, window): the discriminator answers."""
+    """Network from (batch, 1, window) readings to (batch, 2, target, window), by its discriminator."""
 
     def __init__(self, targets: int, window: int = WINDOW, width: int = 256) -> None:
         super().__init__()
@@ -41,21 +40,21 @@ class Network(nn.Module):
         self.split = nn.Unflatten(1, (2, targets))
 
     def forward(self, seen: Tensor) -> Tensor:
-        """Answer for every minute of the window."""
+        """Estimate every minute of the window."""
         return cast(Tensor, self.split(self.discriminator(seen)[:, :-1]))
 
     def pretrain(self, seen: Tensor) -> Tensor:
-        """Judge how well minutes are made up, and how well they are found out."""
+        """Return the loss of generating masked minutes plus the loss of detecting them."""
         hidden, chosen = masked(seen, MASKED_SHARE)
-        invented = self.generator(hidden)
-        generating = torch.mean((invented - seen)[chosen] ** 2)
-        shown = torch.where(chosen, invented.detach(), seen)
-        suspicion = self.discriminator(shown)[:, -1]
-        return generating + nn.functional.binary_cross_entropy_with_logits(suspicion, chosen[:, 0].float())
+        generated = self.generator(hidden)
+        generating = torch.mean((generated - seen)[chosen] ** 2)
+        shown = torch.where(chosen, generated.detach(), seen)
+        detected = self.discriminator(shown)[:, -1]
+        return generating + nn.functional.binary_cross_entropy_with_logits(detected, chosen[:, 0].float())
 
 
 def loss(network: nn.Module, batch: Batch, done: float) -> Tensor:
-    """Pre-train without the target, then learn it."""
+    """Return the pre-training loss first, then the loss of the targets."""
     if done < PRETRAINING:
         return cast(Network, network).pretrain(batch.seen)
     return disaggregation_loss(network(batch.seen), batch)

@@ -1,4 +1,4 @@
-"""From households to the batches that a network learns from: gap-free windows, scaled by training days."""
+"""Training batches of networks: windows without gaps, scaled by the learning days."""
 
 from __future__ import annotations
 
@@ -20,32 +20,31 @@ from meterveil.data.windows import Scaler, complete_starts, sliding_windows
 
 MAX_STATE_WEIGHT = 10.0
 LEVELS = 8
-"""Peaks of uses are told apart in so many steps up to the highest."""
+"""Number of levels of peak power between which uses are balanced."""
 
 
 class Scaling(NamedTuple):
-    """Figures of the learning days alone: scaled = (watts - shift) / factor."""
+    """Scaling of the learning days: scaled = (watts - shift) / factor."""
 
     reading_shift_w: FloatArray  # ()
     reading_factor_w: FloatArray  # ()
     power_shift_w: FloatArray  # (target,)
     power_factor_w: FloatArray  # (target,)
     state_weight: FloatArray  # (target,)
-    """One over the entropy of each target's state, within bounds: rarer uses weigh more."""
+    """One over the entropy of each target's state, bounded: rarer uses weigh more."""
 
 
 class Batch(NamedTuple):
-    """What a loss is computed from; `power` and `on` cover the minutes that the network answers for."""
+    """Input of a loss; `power` and `on` cover the minutes that the network estimates."""
 
-    seen: Tensor  # (batch, channel, window): the scaled reading and, for recipes that ask, the clock
+    seen: Tensor  # (batch, channel, window): the scaled reading and, if the recipe has one, the clock
     power: Tensor  # (batch, target, output) scaled
     on: Tensor  # (batch, target, output) 0 or 1
     state_weight: Tensor  # (target, 1)
-    """Makes a state as dear as a power: the rarer the target, the less its state alone would count."""
 
 
 class Series(NamedTuple):
-    """One stretch of neighbouring days of one household; NaN where unknown."""
+    """Consecutive days of one household; NaN where unknown."""
 
     reading_w: FloatArray  # (minute,)
     targets_w: FloatArray  # (target, minute)
@@ -53,7 +52,7 @@ class Series(NamedTuple):
 
 
 def series_of(household: Household, targets: Sequence[str], days: Sequence[date]) -> list[Series]:
-    """Cut runs of neighbouring days out, so that no window reaches across a day that is left out."""
+    """Cut out runs of consecutive days, so that no window spans a missing day."""
     return [
         Series(
             piece.aggregate_w,
@@ -65,10 +64,7 @@ def series_of(household: Household, targets: Sequence[str], days: Sequence[date]
 
 
 def clock_of(meter: Meter) -> FloatArray:
-    """Write the time as (batch, feature, minute) on two circles, the day's and the week's.
-
-    Midnight is next to midnight, and Sunday to Monday.
-    """
+    """Return sine and cosine of the time of day and of the week, (batch, feature, minute)."""
     day = meter.minute_of_day / 1440.0
     week = (meter.weekday + day) / 7.0
     angles = 2.0 * np.pi * np.stack([day, week], axis=-2)
@@ -76,7 +72,7 @@ def clock_of(meter: Meter) -> FloatArray:
 
 
 def scaling_of(learning: Sequence[Series], targets: Sequence[str]) -> Scaling:
-    """Measure readings and targets on the learning days."""
+    """Compute the scaling of readings and targets on the learning days."""
     reading = Scaler.fit(np.concatenate([series.reading_w for series in learning]))
     targets_w = np.concatenate([series.targets_w for series in learning], axis=1)
     powers = [Scaler.fit(target_w) for target_w in targets_w]
@@ -85,7 +81,7 @@ def scaling_of(learning: Sequence[Series], targets: Sequence[str]) -> Scaling:
         np.asarray(reading.std),
         np.array([power.mean for power in powers]),
         np.array([power.std for power in powers]),
-        np.array([_state_weight(*one) for one in zip(targets_w, targets, strict=True)]),
+        np.array([_state_weight(*pair) for pair in zip(targets_w, targets, strict=True)]),
     )
 
 
@@ -101,25 +97,25 @@ def _on(target_w: FloatArray, target: str) -> npt.NDArray[np.bool_]:
 
 
 class Uses(NamedTuple):
-    """Windows in which a target is on at some minute asked for."""
+    """Windows in which a target is on in an estimated minute."""
 
     starts: IntArray  # (use,)
-    odds: FloatArray  # (use,) how likely each is to be drawn
+    odds: FloatArray  # (use,) probability to be drawn
 
     def draw(self, count: int, rng: np.random.Generator) -> IntArray:
-        """Draw windows with their odds."""
+        """Draw windows with these probabilities."""
         return rng.choice(self.starts, count, p=self.odds)
 
 
 @dataclass(frozen=True)
 class Examples:
-    """Hold every minute once; a window is a number."""
+    """All minutes of some series, from which windows are gathered by their first minute."""
 
     seen: Tensor  # (channel, minute) scaled, zero where unknown
-    drawn: Tensor  # (target, minute) each appliance's part of the reading, on its scale; 0 for the aggregate
+    drawn: Tensor  # (target, minute) each appliance's part of the scaled reading; 0 for the aggregate
     power: Tensor  # (target, minute)
     on: Tensor  # (target, minute)
-    carries: Tensor  # (target, 1) how much of a change of the reading is a change of the target's power
+    carries: Tensor  # (target, 1) change of the target's power per change of the reading
     starts: IntArray  # (window,) first minute of every window without a gap
     uses: tuple[Uses, ...]  # of each target
     window: int
@@ -136,14 +132,14 @@ class Examples:
         output: int,
         clock: bool,
     ) -> Examples:
-        """Scale and join the series; windows never reach from one into the next."""
+        """Scale and join the series; no window spans two of them."""
         starts = _starts(series, window)
-        reading_w = np.concatenate([one.reading_w for one in series])
-        targets_w = np.concatenate([one.targets_w for one in series], axis=1)
-        on = np.stack([_on(*one) for one in zip(targets_w, targets, strict=True)])
+        reading_w = np.concatenate([part.reading_w for part in series])
+        targets_w = np.concatenate([part.targets_w for part in series], axis=1)
+        on = np.stack([_on(*pair) for pair in zip(targets_w, targets, strict=True)])
         seen = ((reading_w - scaling.reading_shift_w) / scaling.reading_factor_w)[None]
         if clock:
-            seen = np.concatenate([seen, np.concatenate([one.clock for one in series], axis=-1)])
+            seen = np.concatenate([seen, np.concatenate([part.clock for part in series], axis=-1)])
         whole = np.array([target == AGGREGATE for target in targets])[:, None]
         shift_w, factor_w = scaling.power_shift_w[:, None], scaling.power_factor_w[:, None]
         first = starts + (window - output) // 2
@@ -154,7 +150,7 @@ class Examples:
             _tensor(on.astype(np.float64)),
             _tensor(whole * scaling.reading_factor_w / factor_w),
             starts,
-            tuple(_uses(starts, first, output, *one) for one in zip(targets_w, on, strict=True)),
+            tuple(_uses(starts, first, output, *pair) for pair in zip(targets_w, on, strict=True)),
             window,
             output,
             _tensor(scaling.state_weight[:, None]),
@@ -165,40 +161,40 @@ class Examples:
         return self.mixed(starts, np.tile(starts, (len(self.power), 1)))
 
     def mixed(self, starts: IntArray, donors: IntArray) -> Batch:
-        """Gather windows in which each target is replaced by what it drew in its (target, batch) donors.
+        """Gather windows in which each target is replaced by its power in the (target, batch) donor windows.
 
-        Kelly's synthetic aggregates: every use of an appliance is seen on many backgrounds.
+        These are Kelly's synthetic aggregates: a use of an appliance appears with many backgrounds.
         """
         within = torch.arange(self.window)
         here, there = torch.from_numpy(starts)[:, None] + within, torch.from_numpy(donors)[..., None] + within
-        asked = there[..., self._asked]
-        each = range(len(self.power))
+        estimated = there[..., self._estimated]
+        targets = range(len(self.power))
         batch = Batch(
             self.seen[:, here].movedim(0, 1),
-            torch.stack([self.power[one, asked[one]] for one in each], dim=1),
-            torch.stack([self.on[one, asked[one]] for one in each], dim=1),
+            torch.stack([self.power[target, estimated[target]] for target in targets], dim=1),
+            torch.stack([self.on[target, estimated[target]] for target in targets], dim=1),
             self.state_weight,
         )
-        given = torch.stack([self.drawn[one, there[one]] for one in each]).sum(dim=0)
+        given = torch.stack([self.drawn[target, there[target]] for target in targets]).sum(dim=0)
         return self._raised(batch, given - self.drawn[:, here].sum(dim=0))
 
     def stacked(self, batch: Batch, starts: IntArray, share: Tensor) -> Batch:
-        """Stack onto some windows what no target drew in others."""
+        """Add the other loads of these windows to a share of the batch."""
         return self._raised(batch, self.rest(starts) * share[:, None])
 
     def rest(self, starts: IntArray) -> Tensor:
-        """Gather what all but the targets drew above their lowest minute, (batch, window)."""
+        """Gather the load without the targets, above its lowest minute, (batch, window)."""
         here = torch.from_numpy(starts)[:, None] + torch.arange(self.window)
         rest = self.seen[0, here] - self.drawn[:, here].sum(dim=0)
         return rest - rest.amin(dim=1, keepdim=True)
 
     def _raised(self, batch: Batch, by: Tensor) -> Batch:
-        """Raise the reading by (batch, window), and the aggregate with it."""
+        """Raise the reading, and with it the aggregate, by (batch, window)."""
         seen = torch.cat([batch.seen[:, :1] + by[:, None], batch.seen[:, 1:]], dim=1)
-        return batch._replace(seen=seen, power=batch.power + self.carries * by[:, None, self._asked])
+        return batch._replace(seen=seen, power=batch.power + self.carries * by[:, None, self._estimated])
 
     @property
-    def _asked(self) -> slice:
+    def _estimated(self) -> slice:
         margin = (self.window - self.output) // 2
         return slice(margin, margin + self.output)
 
@@ -206,9 +202,9 @@ class Examples:
 def _uses(
     starts: IntArray, first: IntArray, output: int, target_w: FloatArray, on: npt.NDArray[np.bool_]
 ) -> Uses:
-    """Find the windows with a use; one whose peak is rare gets better odds than life gives it.
+    """Find the windows with a use, and draw those with a rare peak more often.
 
-    A fridge defrosts for a quarter of an hour a day: a network that hardly sees it reads it half.
+    For example, a fridge defrosts for only a quarter of an hour a day.
     """
     peak_w = sliding_windows(np.where(on, target_w, 0.0), output)[first].max(axis=1)
     used = peak_w > 0.0
@@ -220,13 +216,13 @@ def _uses(
 
 
 def _starts(series: Sequence[Series], window: int) -> IntArray:
-    """Return the first minutes of all windows that know the reading and every target."""
-    offsets = np.cumsum([0, *(len(one.reading_w) for one in series)])
+    """Return the first minutes of all windows in which the reading and every target are known."""
+    offsets = np.cumsum([0, *(len(part.reading_w) for part in series)])
     return np.concatenate(
         [
-            offset + complete_starts(np.concatenate([one.reading_w[None], one.targets_w]), window)
-            for offset, one in zip(offsets, series, strict=False)
-            if len(one.reading_w) >= window
+            offset + complete_starts(np.concatenate([part.reading_w[None], part.targets_w]), window)
+            for offset, part in zip(offsets, series, strict=False)
+            if len(part.reading_w) >= window
         ]
         or [np.zeros(0, dtype=np.int64)]
     )

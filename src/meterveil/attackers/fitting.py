@@ -1,12 +1,17 @@
-"""Fits attackers in parallel and never twice: a finished fit is kept under the hash of all that made it.
+"""Fits attackers in parallel and stores each fit, so that none is made twice.
 
-An interrupted run loses only the fits under way; the next one goes on from there.
+An interrupted run loses only the fits in progress; the next run continues from there. A stored fit is a
+folder with its weights as safetensors and everything else as JSON; loading it executes no code.
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
+import os
+import shutil
 import sys
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -14,29 +19,38 @@ from typing import Any, NamedTuple, TypedDict, cast
 
 import numpy as np
 from joblib import Parallel, delayed
+from safetensors import SafetensorError
+from safetensors.numpy import load_file, save_file
 
-from meterveil.attackers import store
 from meterveil.attackers.protocol import Attacker
 from meterveil.attackers.registry import attacker, check_known, version_of
 from meterveil.data.cache import cache_folder, household_digest, key_of, library_versions
 from meterveil.data.household import Household
 from meterveil.errors import InputError
 
+CARD, WEIGHTS = "attacker.json", "weights.safetensors"
+FORMAT = "meterveil-attacker-1"
+
 
 class Job(NamedTuple):
-    """One fit: an attacker and all that it is to read."""
+    """One fit: an attacker, its targets and the households that it learns from."""
 
     name: str
     targets: tuple[str, ...]
     households: tuple[Household, ...]
     seed: int
     epochs: int | None = None
-    """Train a network for so many epochs at most; None for as many as its recipe says."""
+    """Most epochs that a network is trained for; None for those of its recipe."""
 
     @property
     def folder(self) -> Path:
-        """Where the finished fit is kept."""
+        """Folder of the stored fit."""
         return cache_folder() / "attackers" / f"{self.name}-{self.key()}"
+
+    @property
+    def is_done(self) -> bool:
+        """Tell whether the fit is stored; a fit appears as a whole."""
+        return (self.folder / CARD).exists()
 
     def key(self) -> str:
         """Hash what decides the fit: attacker, its version, targets, seed, data and computing libraries."""
@@ -46,7 +60,7 @@ class Job(NamedTuple):
 
 
 class Options(TypedDict, total=False):
-    """What a caller may add to a fit; see `fit`."""
+    """Optional arguments of `fit`."""
 
     workers: int
     on_done: Callable[[Job], None] | None
@@ -62,26 +76,64 @@ def fit(
     on_done: Callable[[Job], None] | None = None,
     epochs: int | None = None,
 ) -> dict[str, Attacker]:
-    """Fit these attackers to these targets; finished fits come from the cache.
+    """Fit these attackers to these targets; stored fits are loaded.
 
-    Two processes of one thread each beat one of two: a network of this size cannot keep two cores busy.
+    Two processes with one thread each are faster than one with two: these networks are too small for two
+    cores.
     """
     for name in names:
         check_known(name)
     jobs = [Job(name, tuple(targets), tuple(households), seed, epochs) for name in names]
     folders = {job.name: job.folder for job in jobs}
-    fitted = {name: found for name, folder in folders.items() if (found := _kept(folder))}
+    fitted = {name: stored for name, folder in folders.items() if (stored := _stored(folder))}
     for job in _run_all([(job, folders[job.name]) for job in jobs if job.name not in fitted], workers):
-        fitted[job.name] = store.load(folders[job.name])[0]
+        fitted[job.name] = load(folders[job.name])[0]
         if on_done:
             on_done(job)
     return {name: fitted[name] for name in folders}
 
 
-def _kept(folder: Path) -> Attacker | None:
-    """Load a finished fit; one that is missing or damaged is made anew."""
+def save(folder: Path, name: str, targets: Sequence[str], fitted: Attacker, note: dict[str, Any]) -> None:
+    """Write a fitted attacker to a folder, all at once, in place of an older one."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    half = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}-"))
     try:
-        return store.load(folder)[0]
+        save_file({key: np.asarray(part, order="C") for key, part in fitted.arrays().items()}, half / WEIGHTS)
+        digest = hashlib.sha256((half / WEIGHTS).read_bytes()).hexdigest()
+        card = {"format": FORMAT, "attacker": name, "targets": list(targets), "weights": digest, **note}
+        (half / CARD).write_text(json.dumps(card, indent=1, default=str) + "\n")
+        if folder.exists():
+            shutil.rmtree(folder)
+        os.replace(half, folder)  # noqa: PTH105  Path.replace cannot be relied on for folders
+    finally:
+        shutil.rmtree(half, ignore_errors=True)
+
+
+def load(folder: Path) -> tuple[Attacker, dict[str, Any]]:
+    """Read an attacker and its card; refuse a missing, foreign or altered file."""
+    try:
+        card = json.loads((folder / CARD).read_text())
+        weights = (folder / WEIGHTS).read_bytes()
+    except (OSError, ValueError) as error:
+        raise InputError(f"{folder} holds no fitted attacker ({CARD} and {WEIGHTS}); {error}") from error
+    if not isinstance(card, dict) or card.get("format") != FORMAT:
+        raise InputError(f'{folder / CARD} is not a card of "format": "{FORMAT}"; fit the attacker again')
+    if hashlib.sha256(weights).hexdigest() != card.get("weights"):
+        raise InputError(f"{folder / WEIGHTS} is not the file that {CARD} was written for; fit it again")
+    try:
+        arrays = load_file(folder / WEIGHTS)
+    except SafetensorError as error:
+        raise InputError(f"{folder / WEIGHTS} is damaged: {error}; fit the attacker again") from error
+    try:
+        return attacker(card["attacker"]).restored(card["targets"], arrays), card
+    except (KeyError, RuntimeError) as error:
+        raise InputError(f"{folder} was saved by another version: {error}; fit the attacker again") from error
+
+
+def _stored(folder: Path) -> Attacker | None:
+    """Load a stored fit; None if it is missing or damaged."""
+    try:
+        return load(folder)[0]
     except InputError:
         return None
 
@@ -101,7 +153,7 @@ def _run(job: Job, folder: Path) -> Job:
     rng = np.random.default_rng([job.seed, *hashlib.sha256(str(job.targets).encode()).digest()[:8]])
     fitted = unfitted.fit(job.households, job.targets, rng)
     note: dict[str, Any] = {"seed": job.seed, "households": [home.name for home in job.households]}
-    store.save(folder, job.name, job.targets, fitted, note)
+    save(folder, job.name, job.targets, fitted, note)
     return job
 
 
@@ -110,5 +162,5 @@ def _shortened(unfitted: Attacker, job: Job) -> Attacker:
         return unfitted
     recipe = getattr(unfitted, "recipe", None)
     if recipe is None:
-        raise InputError(f"{job.name} is not trained in epochs; give the names of neural attackers")
+        raise InputError(f"{job.name} is not trained in epochs; use epochs with neural attackers only")
     return cast(Attacker, replace(cast(Any, unfitted), recipe=replace(recipe, epochs=job.epochs)))

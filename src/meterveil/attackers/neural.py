@@ -1,38 +1,86 @@
-"""An attacker made of one network that reads all targets, built and trained by a recipe."""
+"""Neural attackers: recipe, supervised training and prediction, shared by all networks.
+
+Training is seeded, stops early on the validation days, and keeps the best weights.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 import numpy.typing as npt
 import torch
-from torch import nn
+from torch import Tensor, nn
+from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
-from meterveil.attackers.examples import (
-    Examples,
-    Scaling,
-    clock_of,
-    scaling_of,
-    series_of,
+from meterveil.attackers.examples import Batch, Examples, Scaling, clock_of, scaling_of, series_of
+from meterveil.attackers.protocol import (
+    AGGREGATE,
+    FloatArray,
+    IntArray,
+    Meter,
+    Prediction,
+    check_targets,
+    filled,
 )
-from meterveil.attackers.protocol import AGGREGATE, FloatArray, Meter, Prediction, check_targets, filled
-from meterveil.attackers.supervised import Recipe, train
 from meterveil.data.household import Household
 from meterveil.data.splits import learning_and_choosing_days
 from meterveil.errors import InputError
 
 WINDOWS_AT_ONCE = 512
-"""Bounds the memory of a prediction, however many days come in one batch."""
+"""Bound on the memory of a prediction."""
 
 _NETWORK, _SCALING = "network/", "scaling/"
 """Prefixes of the stored arrays' names."""
 
 
+class Loss(Protocol):
+    """Training loss of a network; `done` is the share of the training that is finished."""
+
+    def __call__(self, network: nn.Module, batch: Batch, done: float) -> Tensor:
+        """Return the loss of a batch."""
+        ...
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """Architecture and training settings of a network.
+
+    It maps (batch, channel, window) to (batch, 2, target, output): each target's scaled power and the logit
+    of being on, for the middle `output` minutes of the window. The first channel is the scaled reading. One
+    network estimates all targets.
+    """
+
+    build: Callable[[int], nn.Module]
+    """Build a network for this number of targets."""
+    loss: Loss
+    window: int
+    output: int
+    clock: bool = False
+    """Whether the network sees the time of day and of the week, as four more channels."""
+    windows: int = 180
+    """Windows drawn for each epoch, whatever the number of days."""
+    mixing: float = 0.5
+    """Share of the training windows in which targets are replaced by those of other windows."""
+    stacking: float = 0.2
+    """Share of the training windows to which the other loads of another window are added."""
+    overlap: int = 4
+    """Windows that cover a minute in a prediction; their outputs are averaged."""
+    batch: int = 64
+    epochs: int = 50
+    patience: int = 10
+    """Epochs without a better validation loss before training stops."""
+    learning_rate: float = 1e-3
+    """Peak rate: it rises over the first twentieth of the training and falls to zero along a cosine."""
+    averaging: float = 0.98
+    """Decay of the moving average of the weights, which is validated and kept."""
+
+
 class Fitted(NamedTuple):
-    """A trained network, what it reads, and the scaling of its learning days."""
+    """Trained network, its targets and the scaling of its learning days."""
 
     network: nn.Module
     targets: tuple[str, ...]
@@ -41,7 +89,7 @@ class Fitted(NamedTuple):
 
 @dataclass(frozen=True)
 class Neural:
-    """Attack with a network of one recipe."""
+    """Attacker with one network for all targets."""
 
     recipe: Recipe
     fitted: Fitted | None = None
@@ -66,40 +114,133 @@ class Neural:
         return replace(self, fitted=Fitted(network, tuple(targets), scaling))
 
     def predict(self, meter: Meter) -> Prediction:
-        """Slide the network over the readings."""
+        """Average the outputs of overlapping windows."""
         network, targets, scaling = self._known()
         power, probability = _slide(network, self.recipe, scaling, filled(meter.reading_w), clock_of(meter))
         scaled = zip(targets, power, scaling.power_factor_w, scaling.power_shift_w, strict=True)
-        watts = {
-            target: np.maximum(one * factor_w + shift_w, 0.0) for target, one, factor_w, shift_w in scaled
-        }
-        on = {target: one for target, one in zip(targets, probability, strict=True) if target != AGGREGATE}
+        watts = {target: np.maximum(part * by_w + shift_w, 0.0) for target, part, by_w, shift_w in scaled}
+        on = {target: part for target, part in zip(targets, probability, strict=True) if target != AGGREGATE}
         return Prediction(watts, on)
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """Return the weights and the scaling."""
         network, _, scaling = self._known()
-        weights = {f"{_NETWORK}{name}": one.numpy() for name, one in network.state_dict().items()}
-        return weights | {f"{_SCALING}{name}": one for name, one in scaling._asdict().items()}
+        weights = {f"{_NETWORK}{name}": part.numpy() for name, part in network.state_dict().items()}
+        return weights | {f"{_SCALING}{name}": part for name, part in scaling._asdict().items()}
 
     def restored(self, targets: Sequence[str], arrays: Mapping[str, npt.NDArray[Any]]) -> Self:
-        """Rebuild the network and fill its weights in."""
+        """Rebuild the network with the stored weights."""
         network = self.recipe.build(len(targets))
-        weights = {name: one for name, one in arrays.items() if name.startswith(_NETWORK)}
+        weights = {name: part for name, part in arrays.items() if name.startswith(_NETWORK)}
         network.load_state_dict(
-            {name.removeprefix(_NETWORK): torch.from_numpy(one.copy()) for name, one in weights.items()}
+            {name.removeprefix(_NETWORK): torch.from_numpy(part.copy()) for name, part in weights.items()}
         )
         scaling = Scaling(*(arrays[f"{_SCALING}{name}"] for name in Scaling._fields))
         return replace(self, fitted=Fitted(network.eval(), tuple(targets), scaling))
 
     def _known(self) -> Fitted:
         if self.fitted is None:
-            raise InputError("this attacker has not learned yet; call fit first")
+            raise InputError("this attacker is not fitted; call fit first")
         return self.fitted
 
 
+def power_and_state_loss(network: Callable[[Tensor], Tensor], batch: Batch, done: float) -> Tensor:
+    """Return squared error of the power plus cross-entropy of the state, which validates every network."""
+    del done
+    answer = network(batch.seen)
+    weight = batch.state_weight.expand_as(batch.on)
+    state = nn.functional.binary_cross_entropy_with_logits(answer[:, 1], batch.on, weight)
+    return nn.functional.mse_loss(answer[:, 0], batch.power) + state
+
+
+def train(
+    network: nn.Module,
+    recipe: Recipe,
+    learning: Examples,
+    choosing: Examples,
+    rng: np.random.Generator,
+) -> list[float]:
+    """Train until the validation loss stops falling, keep the best weights, return the loss of each epoch."""
+    if not len(learning.starts) or not len(choosing.starts):
+        raise InputError(
+            f"no stretch of {recipe.window} minutes without a gap in the training days; give more days"
+        )
+    optimiser = torch.optim.Adam(network.parameters(), lr=recipe.learning_rate)
+    averaged = AveragedModel(network, multi_avg_fn=get_ema_multi_avg_fn(recipe.averaging))  # type: ignore[no-untyped-call]
+    best_loss, best, since = np.inf, _weights(network), 0
+    losses = []
+    for epoch in range(recipe.epochs):
+        network.train()
+        batches = list(_epoch(learning, recipe, rng))
+        for number, batch in enumerate(batches):
+            done = (epoch + number / len(batches)) / recipe.epochs
+            optimiser.param_groups[0]["lr"] = recipe.learning_rate * _pace(done)
+            optimiser.zero_grad(set_to_none=True)
+            recipe.loss(network, batch, done).backward()  # type: ignore[no-untyped-call]
+            nn.utils.clip_grad_norm_(network.parameters(), 1.0)
+            optimiser.step()
+            averaged.update_parameters(network)
+        loss_now = validation_loss(averaged.module, recipe, choosing)
+        since = 0 if loss_now < best_loss else since + 1
+        losses.append(loss_now)
+        if since == 0:
+            best_loss, best = loss_now, _weights(averaged.module)
+        if since >= recipe.patience:
+            break
+    if not np.isfinite(best_loss):
+        raise InputError("training failed: the validation loss is not finite; check for impossible readings")
+    network.load_state_dict(best)
+    network.eval()
+    return losses
+
+
+def validation_loss(network: nn.Module, recipe: Recipe, choosing: Examples) -> float:
+    """Return the loss on windows that tile the validation days."""
+    network.eval()
+    starts = choosing.starts[:: recipe.output]
+    with torch.inference_mode():
+        losses = [
+            float(power_and_state_loss(network, choosing.batch(part), 1.0)) * len(part)
+            for part in np.array_split(starts, max(len(starts) // recipe.batch, 1))
+        ]
+    return float(np.sum(losses)) / len(starts)
+
+
+def _epoch(learning: Examples, recipe: Recipe, rng: np.random.Generator) -> Iterator[Batch]:
+    chosen = rng.choice(learning.starts, min(recipe.windows, len(learning.starts)), replace=False)
+    for own in np.array_split(chosen, max(round(len(chosen) / recipe.batch), 1)):
+        batch = learning.mixed(own, _donors(own, learning, recipe.mixing, rng))
+        share = torch.from_numpy((rng.random(len(own)) < recipe.stacking).astype(np.float32))
+        yield learning.stacked(batch, rng.choice(learning.starts, len(own)), share)
+
+
+def _donors(own: IntArray, learning: Examples, mixing: float, rng: np.random.Generator) -> IntArray:
+    """Choose the windows that targets are taken from, (target, batch).
+
+    In a mixed window one target comes from a window in which it is on, which makes rare uses more frequent;
+    the others may come from any window. A target that is never on, such as the aggregate, is not moved.
+    """
+    count, mixed = len(learning.uses), rng.random(len(own)) < mixing
+    chosen = rng.integers(count, size=len(own))
+    donors = np.tile(own, (count, 1))
+    for number, uses in enumerate(learning.uses):
+        if len(uses.starts):
+            other = np.where(rng.random(len(own)) < 0.5, rng.choice(learning.starts, len(own)), own)
+            other = np.where(chosen == number, uses.draw(len(own), rng), other)
+            donors[number] = np.where(mixed, other, own)
+    return donors
+
+
+def _pace(done: float) -> float:
+    return min(done / 0.05, 0.5 * (1.0 + math.cos(math.pi * done)))
+
+
+def _weights(network: nn.Module) -> dict[str, Tensor]:
+    return {name: value.detach().clone() for name, value in network.state_dict().items()}
+
+
 def _fitting(recipe: Recipe, households: Sequence[Household]) -> Recipe:
-    """Leave masked households as they are: what an appliance adds to a bare meter, the battery took away."""
+    """Turn augmentation off for masked households: there, a battery changed what an appliance adds."""
     is_masked = any(AGGREGATE in household.appliances_w for household in households)
     return replace(recipe, mixing=0.0, stacking=0.0) if is_masked else recipe
 
@@ -107,10 +248,7 @@ def _fitting(recipe: Recipe, households: Sequence[Household]) -> Recipe:
 def _slide(
     network: nn.Module, recipe: Recipe, scaling: Scaling, reading_w: FloatArray, clock: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Average what overlapping windows say of each minute: power and state, (target, batch, minute) each.
-
-    The middle of a window counts most.
-    """
+    """Return power and on-probability, (target, batch, minute) each; the middle of a window weighs most."""
     batch, minutes = reading_w.shape
     step = max(recipe.output // recipe.overlap, 1)
     margin = (recipe.window - recipe.output) // 2 + recipe.output - step

@@ -1,14 +1,14 @@
 """NILMFormer: A. Petralia et al., "NILMFormer: NILM that accounts for non-stationarity", KDD 2025.
 
-Every window is brought to zero mean and unit spread; what that removes, its mean and spread, enters as a
-token of its own, from which the target's level is put back at the end. Dilated convolutions (1, 2, 4, 8)
-embed the load in three quarters of the 96 features, the clock takes the last quarter; three layers with
-eight heads follow, in which no minute attends to itself.
+Every window is scaled to zero mean and unit spread. The removed mean and spread enter as a token of their
+own, from which the level of the target is restored at the end. Dilated convolutions (1, 2, 4, 8) embed the
+load in three quarters of the 96 features, the clock takes the last quarter; three layers with eight heads
+follow, in which no minute attends to itself.
 
 Original: a network for each appliance; one-minute data already, windows of 128 to 720, Adam 1e-4, batch 64;
-a clock of minute, hour, weekday and month. Here: one network for all appliances; 128 minutes; ten days hold
-no month and the minute of an hour means nothing, so the clock is the time of day and of the week; layer
-normalisation in place of batch statistics; fewer, larger steps.
+a clock of minute, hour, weekday and month. Changes: one network for all appliances; 128 minutes; the clock is
+the time of day and of the week, since ten days have no months and the minute of an hour tells nothing; layer
+normalisation instead of batch statistics; fewer, larger steps.
 """
 
 from __future__ import annotations
@@ -18,8 +18,7 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
-from meterveil.attackers.neural import Neural
-from meterveil.attackers.supervised import Recipe, power_and_state_loss
+from meterveil.attackers.neural import Neural, Recipe, power_and_state_loss
 from meterveil.attackers.transformer import block
 
 VERSION = 1
@@ -29,11 +28,11 @@ WINDOW = 128
 _WIDTH, _LAYERS, _HEADS, _DROPOUT = 96, 3, 8, 0.2
 _DILATIONS = (1, 2, 4, 8)
 _CLOCK = 4
-"""Channels of the clock beside the reading."""
+"""Channels of the clock."""
 
 
 class Embedding(nn.Module):
-    """Look around each minute at four distances, each step added to what is known."""
+    """Residual stack of dilated convolutions."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
@@ -49,14 +48,14 @@ class Embedding(nn.Module):
 
     def forward(self, load: Tensor) -> Tensor:
         """Embed (batch, 1, minute) as (batch, width, minute)."""
-        found = self.enter(load)
+        embedded = self.enter(load)
         for step in self.steps:
-            found = found + step(found)
-        return cast(Tensor, found)
+            embedded = embedded + step(embedded)
+        return cast(Tensor, embedded)
 
 
 class Network(nn.Module):
-    """Map (batch, 1 + clock, window) to (batch, 2, target, window)."""
+    """Network from (batch, 1 + clock, window) to (batch, 2, target, window)."""
 
     def __init__(self, targets: int) -> None:
         super().__init__()
@@ -71,7 +70,7 @@ class Network(nn.Module):
         self.restore = nn.Sequential(nn.Linear(_WIDTH, 2 * targets), nn.Unflatten(1, (2, targets, 1)))
 
     def forward(self, seen: Tensor) -> Tensor:
-        """Answer for every minute of the window."""
+        """Estimate every minute of the window."""
         load = seen[:, :1]
         spread, mean = torch.std_mean(load, dim=-1, keepdim=True, correction=0)
         shape = self.load((load - mean) / (spread + 1e-2))
@@ -79,8 +78,8 @@ class Network(nn.Module):
         level = self.level(torch.cat([mean, spread], dim=-1))
         tokens = torch.cat([level, minutes], dim=1)
         itself = torch.eye(tokens.shape[1], dtype=torch.bool)
-        for one in self.blocks:
-            tokens = one(tokens, src_mask=itself)
+        for layer in self.blocks:
+            tokens = layer(tokens, src_mask=itself)
         tokens = self.norm(tokens)
         answer = cast(Tensor, self.out(tokens[:, 1:].movedim(1, 2)))
         shift, stretch = self.restore(tokens[:, 0]).unbind(dim=1)

@@ -1,4 +1,4 @@
-"""What an attacker is: it learns from households whose appliances are known and reads others' meters."""
+"""Protocol of attackers: learn from households with known appliances, then estimate them from a meter."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ IntArray = npt.NDArray[np.int64]
 
 
 class Meter(NamedTuple):
-    """What an attacker sees: readings and their local time, (batch, minute) each; NaN where unknown."""
+    """Input of an attacker: readings and their local time, (batch, minute) each; NaN where unknown."""
 
     reading_w: FloatArray
     minute_of_day: IntArray
@@ -25,25 +25,25 @@ class Meter(NamedTuple):
 
 
 class Prediction(NamedTuple):
-    """What an attacker says, appliance -> (batch, minute)."""
+    """Output of an attacker, target -> (batch, minute)."""
 
     watts: Mapping[str, FloatArray]
     on: Mapping[str, FloatArray]
-    """Probability that the appliance runs; empty where the attacker has no on/off head."""
+    """On-probability of each appliance; empty if the attacker has no on/off output."""
 
 
 class Attacker(Protocol):
-    """Learn, predict, and be stored without code."""
+    """Estimator of appliances that can be fitted, used and stored without code."""
 
     def fit(self, households: Sequence[Household], targets: Sequence[str], rng: np.random.Generator) -> Self:
-        """Learn the targets (appliances, or `AGGREGATE`) from these households; return the fitted attacker.
+        """Learn the targets (appliances or `AGGREGATE`) from these households; return the fitted attacker.
 
-        The last fifth of each household's days only decides when to stop.
+        The last fifth of each household's days is used for validation only.
         """
         ...
 
     def predict(self, meter: Meter) -> Prediction:
-        """Read every target out of the meter."""
+        """Estimate every target from the meter."""
         ...
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
@@ -56,7 +56,7 @@ class Attacker(Protocol):
 
 
 def meter_of(household: Household) -> Meter:
-    """Show a household's meter to an attacker, as a batch of one."""
+    """Return a household's meter as an attacker sees it, a batch of one."""
     minutes = household.minutes
     minute_of_day = np.asarray(minutes.hour * 60 + minutes.minute, dtype=np.int64)
     weekday = np.asarray(minutes.day_of_week, dtype=np.int64)
@@ -64,16 +64,16 @@ def meter_of(household: Household) -> Meter:
 
 
 def truth_w(household: Household, target: str) -> FloatArray:
-    """Return what the target really drew, (minute,); a masked household carries its true load along."""
+    """Return the true power of a target, (minute,); a masked household keeps its true load."""
     if target == AGGREGATE and AGGREGATE not in household.appliances_w:
         return household.aggregate_w
     return household.select([target]).appliances_w[target]
 
 
 def filled(reading_w: FloatArray) -> FloatArray:
-    """Hold the last known reading over gaps, along the last axis; zero before the first one.
+    """Repeat the last known reading in gaps, along the last axis; zero before the first one.
 
-    Models need a number in every minute; scores leave the unknown minutes out.
+    Models need a number in every minute; scores leave unknown minutes out.
     """
     known = ~np.isnan(reading_w)
     last = np.maximum.accumulate(np.where(known, np.arange(reading_w.shape[-1]), 0), axis=-1)
@@ -81,7 +81,7 @@ def filled(reading_w: FloatArray) -> FloatArray:
 
 
 def check_targets(households: Sequence[Household], targets: Sequence[str]) -> None:
-    """Reject a fit that has nothing to learn from."""
+    """Refuse a fit without households, targets or known minutes."""
     if not households or not targets:
         raise InputError("an attacker needs at least one household and one target to learn from")
     for household in households:

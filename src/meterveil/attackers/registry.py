@@ -1,4 +1,4 @@
-"""The attackers by name; each is imported only when it is asked for, since most bring torch along."""
+"""Attackers by name; a module is imported only when it is needed, since most of them import torch."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from meterveil.errors import InputError
 
 ATTACKERS: dict[str, str] = {
     "co": "meterveil.attackers.co:CO",
-    "fhmm": "meterveil.attackers.fhmm:FHMM",
+    "fhmm": "meterveil.attackers.fhmm.attacker:FHMM",
     "dae": "meterveil.attackers.dae:dae",
     "seq2point": "meterveil.attackers.seq2point:seq2point",
     "electricity": "meterveil.attackers.electricity:electricity",
@@ -27,20 +27,20 @@ ATTACKERS: dict[str, str] = {
     "off": "meterveil.attackers.baselines:AlwaysOff",
     "prior": "meterveil.attackers.baselines:Prior",
 }
-"""Name -> module and what to call in it; to add an attacker, write its file and one line here.
+"""Name -> module and factory; to add an attacker, write its file and one line here.
 
-Another package names its own in an entry point.
+Other packages add theirs by an entry point.
 """
 
 PAPER_SIX = ("co", "fhmm", "dae", "seq2point", "electricity", "bert4nilm")
-"""The attackers of the paper's tables, in their order."""
+"""Attackers of the paper's tables, in their order."""
 
 FLOORS = ("mean", "off", "prior")
-"""Predictors that never see the meter."""
+"""Baselines that never see the meter."""
 
 
 def attacker(name: str) -> Attacker:
-    """Build the attacker of this name, not yet fitted, with its documented settings."""
+    """Build the attacker of this name, unfitted, with its documented settings."""
     if name in ATTACKERS:
         module, factory = ATTACKERS[name].split(":")
         return cast(Attacker, getattr(import_module(module), factory)())
@@ -49,21 +49,22 @@ def attacker(name: str) -> Attacker:
     return cast(Attacker, build_offered(ATTACKER_GROUP, name))
 
 
-def version_of(name: str) -> str:
-    """Return the VERSION of an attacker's module; for a plug-in, its package and version first."""
+def version_of(name: str) -> int | str:
+    """Return the `VERSION` of an attacker's module; a plug-in also has the version of its package."""
     if name in ATTACKERS:
-        return str(import_module(ATTACKERS[name].split(":")[0]).VERSION)
+        module = ATTACKERS[name].split(":")[0]
+        return cast(int, import_module(module).VERSION)
     check_known(name)
-    module = import_module(module_offering(ATTACKER_GROUP, name))
-    return f"{package_offering(ATTACKER_GROUP, name)} {getattr(module, 'VERSION', '')}".strip()
+    version = getattr(import_module(module_offering(ATTACKER_GROUP, name)), "VERSION", 1)
+    return f"{package_offering(ATTACKER_GROUP, name)}, version {version}"
 
 
 def known_attackers() -> tuple[str, ...]:
-    """Name our own attackers, and those that other packages add."""
+    """Return the names of the built-in attackers, then of those that other packages add."""
     return (*ATTACKERS, *offered_names(ATTACKER_GROUP, ATTACKERS))
 
 
 def check_known(name: str) -> None:
-    """Refuse a name that no attacker has, or whose package cannot be loaded: before anything is fitted."""
+    """Refuse an unknown name, or a plug-in that cannot be loaded, before anything is fitted."""
     if name not in ATTACKERS:
         attacker(name)

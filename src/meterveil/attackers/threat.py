@@ -1,4 +1,4 @@
-"""What an attacker knows of the defence: nothing (`fixed`), or everything but its dice (`adaptive`); D11."""
+"""Threat models (D11): fixed attackers never saw the defence, adaptive ones know all but its random draws."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from meterveil.data.household import Household
 from meterveil.data.simulation import Setup, mask
 
 COPIES = 12
-"""Masked copies of the training days that an adaptive attacker learns from, each with dice of its own."""
+"""Masked copies of the training days that an adaptive attacker learns from."""
 
 
 def masked_copies(
     policy: Policy, setup: Setup, households: Sequence[Household], copies: int, seed: int
 ) -> list[Household]:
-    """Make what an adaptive attacker learns from: each copy of each household with dice of its own."""
+    """Mask the training days of each household, each copy with random draws of its own."""
     rngs = [np.random.default_rng([seed, copy, 0xADA9]) for copy in range(copies)]
     return [copy for household in households for copy in mask(policy, setup, household, rngs).households]
 
@@ -33,7 +33,7 @@ def fixed(
     seed: int,
     **options: Unpack[Options],
 ) -> dict[str, Attacker]:
-    """Fit attackers on clean data: they have never seen a defence, as in the paper."""
+    """Fit attackers to clean data, without a defence, as the paper does."""
     return fit(names, households, targets, seed, **options)
 
 
@@ -47,9 +47,9 @@ def adaptive(
     copies: int = COPIES,
     **options: Unpack[Options],
 ) -> dict[str, Attacker]:
-    """Fit attackers on what this very defence made of the training days, labelled with the truth.
+    """Fit attackers to training days that this defence masked, labelled with the truth.
 
-    Those that never see the meter have nothing to adapt to; copies would only repeat their days.
+    Baselines that never see the meter are fitted to the clean days: copies would only repeat them.
     """
     blind = [name for name in names if name in FLOORS]
     seeing = [name for name in names if name not in FLOORS]

@@ -1,9 +1,8 @@
-"""The body that BERT4NILM and ELECTRIcity share: a convolution, half as many tokens, attention, and back.
+"""Network shared by BERT4NILM and ELECTRIcity: a convolution, half as many tokens, attention, and back.
 
-Two changes make it learn from ten days of minutes within minutes. Six-second samples hardly change within a
-pooled pair, but at one minute a pair can be a whole use of the microwave: what the convolution found in each
-minute is therefore also handed past the pooling. And layers normalise what they read, not what they write,
-which bears larger steps.
+Two changes let it learn from ten days of minutes. A pooled pair of minutes can be a whole use of the
+microwave, unlike a pair of six-second samples, so the output of the convolution is also passed around the
+pooling. And layers normalise their input instead of their output, which allows larger steps.
 """
 
 from __future__ import annotations
@@ -16,17 +15,17 @@ from torch import Tensor, nn
 from meterveil.attackers.examples import Batch
 
 MASKED = -1.0
-"""What a masked minute reads, in spreads of the aggregate; BERT4NILM's choice."""
+"""Scaled reading of a masked minute; BERT4NILM's choice."""
 
-_SPREAD, _MISSED = 0.1, 0.1
-"""Weights of the divergence and of the absolute error beside the squared one, in spreads."""
+_DIVERGENCE, _ABSOLUTE = 0.1, 0.1
+"""Weights of the divergence and of the absolute error relative to the squared error."""
 
 _KEPT, _RANDOM = 0.1, 0.2
-"""Of the chosen minutes a tenth keep their reading, a tenth get a random one, the others are masked."""
+"""Bounds that keep a tenth of the chosen minutes, replace a tenth by noise, and mask the others."""
 
 
 class WindowTransformer(nn.Module):
-    """Map (batch, 1, window) readings to (batch, outputs, window); the window is even."""
+    """Network from (batch, 1, window) readings to (batch, outputs, window); the window is even."""
 
     def __init__(self, window: int, width: int, outputs: int, layers: int = 2, dropout: float = 0.1) -> None:
         super().__init__()
@@ -42,24 +41,24 @@ class WindowTransformer(nn.Module):
         nn.init.trunc_normal_(self.position, std=0.02, a=-0.04, b=0.04)
 
     def forward(self, seen: Tensor) -> Tensor:
-        """Answer for every minute of the window."""
+        """Estimate every minute of the window."""
         minutes = self.embed(seen)
         tokens = self.enter(self.pool(minutes).movedim(1, 2) + self.position)
-        for one in self.blocks:
-            tokens = one(tokens)
-        found = self.widen(self.norm(tokens).movedim(1, 2)) + minutes
-        return cast(Tensor, self.leave(found.movedim(1, 2))).movedim(2, 1)
+        for layer in self.blocks:
+            tokens = layer(tokens)
+        widened = self.widen(self.norm(tokens).movedim(1, 2)) + minutes
+        return cast(Tensor, self.leave(widened.movedim(1, 2))).movedim(2, 1)
 
 
 def block(width: int, heads: int, dropout: float) -> nn.TransformerEncoderLayer:
-    """Build one layer of attention and of a feed-forward network four times as wide."""
+    """Build a layer of attention with a feed-forward network four times as wide."""
     return nn.TransformerEncoderLayer(
         width, heads, 4 * width, dropout, "gelu", batch_first=True, norm_first=True
     )
 
 
 def masked(seen: Tensor, share: float) -> tuple[Tensor, Tensor]:
-    """Hide this share of the minutes from a network; return what it sees and which minutes were chosen."""
+    """Mask this share of the minutes; return the input of the network and which minutes were chosen."""
     chosen = torch.rand_like(seen) < share
     fate = torch.rand_like(seen)
     noise = torch.randn_like(seen)
@@ -70,14 +69,14 @@ def masked(seen: Tensor, share: float) -> tuple[Tensor, Tensor]:
 def disaggregation_loss(answer: Tensor, batch: Batch) -> Tensor:
     """Sum the four losses of BERT4NILM over whole windows: divergence, squared error, state, absolute error.
 
-    The divergence compares how windows spread a target's use over their minutes. The soft margin here judges
-    the on/off output; as published it judged a thresholded power and so taught nothing.
+    The divergence compares how a target's use is spread over the minutes. The soft margin is applied to the
+    on/off output; as published it was applied to a thresholded power, which has no gradient.
     """
-    said, logit, power, on = answer[:, 0], answer[:, 1], batch.power, batch.on
-    shares = said.log_softmax(-1), power.log_softmax(-1)
-    spread = nn.functional.kl_div(*shares, reduction="none", log_target=True).sum(dim=-1).mean()
+    predicted, logit, power, on = answer[:, 0], answer[:, 1], batch.power, batch.on
+    shares = predicted.log_softmax(-1), power.log_softmax(-1)
+    divergence = nn.functional.kl_div(*shares, reduction="none", log_target=True).sum(dim=-1).mean()
     state = torch.mean(batch.state_weight * nn.functional.softplus(logit * (1.0 - 2.0 * on)))
     wrong = (on > 0) | ((logit > 0) != (on > 0))
-    missed = torch.mean(torch.abs(said - power) * wrong)
-    error = nn.functional.mse_loss(said, power)
-    return _SPREAD * spread + error + state + _MISSED * missed
+    absolute = torch.mean(torch.abs(predicted - power) * wrong)
+    error = nn.functional.mse_loss(predicted, power)
+    return _DIVERGENCE * divergence + error + state + _ABSOLUTE * absolute

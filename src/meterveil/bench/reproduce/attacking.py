@@ -6,8 +6,7 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from meterveil.attackers.fitting import Job
-from meterveil.attackers.store import CARD
+from meterveil.attackers.fitting import CARD, Job
 from meterveil.attackers.threat import adaptive, fixed
 from meterveil.bench.reproduce.entrant import Entrant
 from meterveil.bench.reproduce.place import Place, digest, versions
