@@ -31,7 +31,7 @@ def _run() -> None:
             return
         from meterveil.cli import app  # noqa: PLC0415  importing this module must cost nothing
 
-        app()
+        app(prog_name="meterveil")
     finally:
         sys.stdout.flush()
 

@@ -1,30 +1,5 @@
-"""How every command of the package ends where its user can mend something: one red line, and status 2."""
+"""Old address of `cli.base.errors_in_one_line`, until the studies under bench have moved to experiments."""
 
-from __future__ import annotations
+from meterveil.cli.base import errors_in_one_line as ending_in_one_line
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-
-import typer
-
-from meterveil.errors import InputError
-
-
-@contextmanager
-def ending_in_one_line(spoken: Callable[[str], str] = str) -> Iterator[None]:
-    """Say what was refused, and that an interrupt was heard, without a traceback.
-
-    `spoken` puts a message into the words of the command.
-    """
-    try:
-        yield
-    except InputError as error:
-        _say(spoken(str(error)), typer.colors.RED)
-        raise SystemExit(2) from error
-    except KeyboardInterrupt as error:
-        _say(str(error) or "stopped", typer.colors.YELLOW)
-        raise SystemExit(130) from error
-
-
-def _say(message: str, colour: str) -> None:
-    typer.secho(" ".join(message.split()), fg=colour, err=True)
+__all__ = ["ending_in_one_line"]

@@ -1,8 +1,28 @@
-"""The one error that a user may see: it says what came, what is allowed and what to do."""
+"""Error that a user may see, and the one for a name that does not exist."""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
 
 
 class InputError(ValueError):
-    """Reject something that came from outside (a file, an option, a setting) with a one-line reason.
+    """Rejected input (a file, an option, a setting): what came, what is allowed and what to do, in one line.
 
     The command line prints the message and exits with status 2; no traceback is shown.
     """
+
+
+def unknown(kind: str, name: object, known: Iterable[object], more: str = "") -> InputError:
+    """Return the error for a name that does not exist, with the nearest names and all known ones.
+
+    `kind` is what is named ("defence", "house"); `more` follows the known names.
+    """
+    names = [str(each) for each in known]
+    hint = did_you_mean(name, names)
+    listed = f"{hint} Known are" if hint else "known are"
+    return InputError(f"there is no {kind} {name!r}; {listed} {', '.join(names)}{more}")
+
+
+def did_you_mean(name: object, known: Iterable[object]) -> str:
+    """Ask for the known names nearest to a mistyped one; empty where none is near."""
+    near = get_close_matches(str(name), [str(each) for each in known], n=3)
+    return f"did you mean {' or '.join(near)}?" if near else ""

@@ -15,7 +15,7 @@ from meterveil.bench.attack_page import strength_chart
 from meterveil.bench.cards import Card
 from meterveil.cli import app
 from meterveil.cli.attack import _names
-from meterveil.cli.installed import WITHOUT_TORCH
+from meterveil.cli.base import WITHOUT_TORCH
 from meterveil.data.protocols import REDD_HOUSE2
 from meterveil.plots.adaptive import adaptive_figure
 from meterveil.plots.attack import Score, predictions_figure
@@ -123,14 +123,14 @@ def test_a_curve_over_epochs_takes_the_networks_unless_some_are_named():
 
 
 def test_without_the_extra_the_attack_says_how_to_get_it(meterveil, monkeypatch):
-    monkeypatch.setattr("meterveil.cli.installed.find_spec", lambda name: None)
+    monkeypatch.setattr("meterveil.cli.base.find_spec", lambda name: None)
     result = meterveil("attack", "redd")
     assert result.exit_code == 2
     assert "pip install -c constraints.txt -e '.[train]'" in result.output
 
 
 def test_a_network_asks_for_torch_and_only_for_that(meterveil, monkeypatch):
-    monkeypatch.setattr("meterveil.cli.installed.find_spec", lambda name: None if name == "torch" else name)
+    monkeypatch.setattr("meterveil.cli.base.find_spec", lambda name: None if name == "torch" else name)
     result = meterveil("attack", "redd", "--attackers", "co,dae")
     assert result.exit_code == 2
     assert "attacking needs torch;" in result.output

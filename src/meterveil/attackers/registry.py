@@ -13,7 +13,7 @@ from meterveil.entry_points import (
     offered_names,
     package_offering,
 )
-from meterveil.errors import InputError
+from meterveil.errors import unknown
 
 ATTACKERS: dict[str, str] = {
     "co": "meterveil.attackers.co:CO",
@@ -45,7 +45,7 @@ def attacker(name: str) -> Attacker:
         module, factory = ATTACKERS[name].split(":")
         return cast(Attacker, getattr(import_module(module), factory)())
     if name not in known_attackers():
-        raise InputError(f"there is no attacker {name!r}; known are {', '.join(known_attackers())}")
+        raise unknown("attacker", name, known_attackers())
     return cast(Attacker, build_offered(ATTACKER_GROUP, name))
 
 

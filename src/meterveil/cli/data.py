@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from meterveil.cli import options as opt
+from meterveil.cli.base import Verbs
 from meterveil.errors import InputError
 
 if TYPE_CHECKING:
     from meterveil.data.household import Household
 
-app = typer.Typer(help="Look at readings: coverage, gaps, pictures, statistics.", no_args_is_help=True)
+app = Verbs("Look at readings: coverage, gaps, pictures, statistics.")
 
 
 @app.command()

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from meterveil.cli import options as opt
-from meterveil.cli.installed import check_installed
+from meterveil.cli.base import check_installed
 from meterveil.data.folders import data_folder
 from meterveil.errors import InputError
 

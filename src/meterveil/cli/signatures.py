@@ -14,7 +14,7 @@ from meterveil.errors import InputError
 if TYPE_CHECKING:
     from meterveil.data.signatures import Collection, Signature
 
-app = typer.Typer(help="Appliance signatures to replay: build a library, look at it.", no_args_is_help=True)
+app = Verbs("Appliance signatures to replay: build a library, look at it.")
 
 
 @app.command()

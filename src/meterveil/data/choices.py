@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from meterveil.data.names import canonical
-from meterveil.errors import InputError
+from meterveil.errors import InputError, did_you_mean
 
 
 def choose_house(where: object, houses: Collection[str], number: int | None) -> str:
@@ -27,5 +27,7 @@ def choose_appliances(where: str, known: Collection[str], wanted: Sequence[str] 
     names = [name if name in known else canonical(name) for name in wanted]
     unknown = [name for name in names if name not in known]
     if unknown:
-        raise InputError(f"{where} has no {', '.join(unknown)}; it has {', '.join(known)}")
+        hint = did_you_mean(unknown[0], known)
+        ending = f"; {hint}" if hint else ""
+        raise InputError(f"{where} has no {', '.join(unknown)}; it has {', '.join(known)}{ending}")
     return names

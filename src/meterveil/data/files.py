@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from meterveil.errors import InputError
+from meterveil.errors import InputError, did_you_mean
 
 
 def readable_file(path: str | Path) -> Path:
@@ -18,6 +18,8 @@ def readable_file(path: str | Path) -> Path:
         with path.open("rb"):
             return path
     except FileNotFoundError:
-        raise InputError(f"{path} does not exist; check the name of the file") from None
+        beside = [each.name for each in path.parent.glob("*")]
+        hint = did_you_mean(path.name, [*beside, "synthetic"]) or "check the name of the file"
+        raise InputError(f"{path} does not exist; {hint}") from None
     except PermissionError:
         raise InputError(f"{path} may not be read; give yourself permission (chmod u+r)") from None

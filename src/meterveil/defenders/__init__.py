@@ -19,7 +19,7 @@ from meterveil.defenders.random_equal import RandomEqual
 from meterveil.defenders.rule_based import RuleBased
 from meterveil.defenders.stepping import LazyCharging, LazyStepping, RandomCharging
 from meterveil.entry_points import DEFENCE_GROUP, build_offered, offered_names, package_offering
-from meterveil.errors import InputError
+from meterveil.errors import unknown
 
 DEFENDERS: dict[str, Callable[[], Policy]] = {
     "none": NoDefence,
@@ -50,7 +50,7 @@ def defender(name: str) -> Policy:
     if name in DEFENDERS:
         return DEFENDERS[name]()
     if name not in known_defences():
-        raise InputError(f"there is no defence {name!r}; known are {', '.join(known_defences())}")
+        raise unknown("defence", name, known_defences())
     return cast(Policy, build_offered(DEFENCE_GROUP, name))
 
 
@@ -71,9 +71,7 @@ def version_of(name: str) -> int | str:
         made: object = DEFENDERS.get(base) or defender(base)
         module = _module_of(made)
     else:
-        raise InputError(
-            f"there is no defence {name!r}; known are {', '.join((*known_defences(), *METHODS))}"
-        )
+        raise unknown("defence", name, (*known_defences(), *METHODS))
     version: int = getattr(import_module(module), "VERSION", 1)
     package = package_of(base)
     return f"{package}, version {version}" if package else version

@@ -20,7 +20,7 @@ from meterveil.data.simulation import Setup
 from meterveil.defenders import defender, known_defences, package_of
 from meterveil.defenders.bundle import MANIFEST, battery_from, load_bundle, tariff_from
 from meterveil.defenders.random_equal import EQUAL, RandomEqual
-from meterveil.errors import InputError
+from meterveil.errors import InputError, unknown
 from meterveil.extras import how_to_install
 
 MANAGER = "manager"
@@ -111,9 +111,11 @@ def find_defence(text: str) -> Defence:
         return Defence(text, (RandomEqual(_kwh(text)),))
     folder = Path(text)
     if not folder.is_dir():
-        raise InputError(
-            f"there is no defence and no folder {text!r}; known are {', '.join(known_defences())}, "
-            f"{EQUAL}KWH, and the folders that meterveil train and meterveil export write"
+        raise unknown(
+            "defence and no folder",
+            text,
+            (*known_defences(), f"{EQUAL}KWH"),
+            ", and the folders that meterveil train and meterveil export write",
         )
     name = folder.resolve().name
     if (folder / MANIFEST).exists():
