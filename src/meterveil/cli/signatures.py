@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from meterveil.cli.base import Verbs
 from meterveil.errors import InputError
 
 if TYPE_CHECKING:
