@@ -41,7 +41,7 @@ from meterveil.audit.model import (
 from meterveil.audit.submeters import score
 from meterveil.audit.uses import SHAPES, agreeing, runs_of, score_of_run
 from meterveil.core.arrays import BoolArray, FloatArray
-from meterveil.data.folders import data_folder
+from meterveil.data.files import data_folder
 from meterveil.data.household import Household
 from meterveil.data.load import load
 from meterveil.data.protocols import on_threshold_w

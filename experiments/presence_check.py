@@ -17,8 +17,8 @@ from meterveil.audit.model import Model, load_model
 from meterveil.audit.presence import NIGHT
 from meterveil.audit.uses import minutes_of
 from meterveil.core.arrays import BoolArray
-from meterveil.data.synthetic.habits import Routine, child, plan_days
 from meterveil.data.synthetic.house import FIRST_DAY, household
+from meterveil.data.synthetic.routine import Routine, child, plan_days
 from meterveil.data.synthetic.segments import join, minute_means
 
 

@@ -11,7 +11,7 @@ SOURCE = Path(__file__).parents[1] / "src" / "meterveil"
 LAYERS = ["core", "data", "attackers", "defenders"]
 MAY_IMPORT = {
     **{layer: set(LAYERS[: number + 1]) for number, layer in enumerate(LAYERS)},
-    "adapters": {"core", "adapters"},
+    "adapters": {"core", "data", "adapters"},
     "defenders": {*LAYERS, "adapters"},
     "audit": {*LAYERS, "audit", "bench", "plots"},
     "bench": {*LAYERS, "bench", "plots", "adapters"},
@@ -21,7 +21,7 @@ MAY_IMPORT = {
 }
 """Part of the package -> parts that it may import; beside those are everybody's."""
 
-EVERYBODYS = {"endings", "entry_points", "errors", "extras", "fingerprint", "__version__"}
+EVERYBODYS = {"endings", "errors", "fingerprint", "plugins", "__version__"}
 HEAVY = {"torch", "gymnasium", "stable_baselines3", "pandas", "pyarrow", "plotly", "dash", "numpy"}
 
 

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from meterveil import plots
 from meterveil.cli import app
 from meterveil.data.protocols import LIBRARY_DAYS
-from meterveil.data.signatures_file import library, read
+from meterveil.data.signatures import library, read
 from meterveil.data.synthetic import decoy_library
 
 

@@ -11,7 +11,7 @@ import pytest
 import meterveil
 from command_line import refused, run, said
 from meterveil.core.decoys import Library
-from meterveil.data import signatures_file
+from meterveil.data import signatures
 
 QUICK = ("--probe", "identity", "--days", "2", "--budget-days", "12")
 
@@ -145,7 +145,7 @@ def test_a_signature_longer_than_a_day_is_refused(tmp_path):
 
 
 def test_a_library_that_was_altered_after_it_was_built_is_refused(tmp_path):
-    built = signatures_file.save(signatures_file.read(), tmp_path / "library.json")
+    built = signatures.save(signatures.read(), tmp_path / "library.json")
     document = json.loads(built.read_text())
     document["signatures"][0]["watts"][0] += 1.0
     built.write_text(json.dumps(document))

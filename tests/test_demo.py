@@ -11,8 +11,7 @@ from meterveil import demo_trained
 from meterveil.cli.demo import _train as train_demo
 from meterveil.data.load import load
 from meterveil.demo import TARGETS, adapted, attack, attack_rows, attack_section
-from meterveil.errors import InputError
-from meterveil.extras import how_to_install
+from meterveil.errors import InputError, how_to_install
 from meterveil.simulate import demo_runs
 
 

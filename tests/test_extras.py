@@ -1,4 +1,4 @@
-from meterveil.extras import how_to_install
+from meterveil.errors import how_to_install
 
 
 def test_in_a_clone_the_pinned_versions_are_installed(tmp_path):

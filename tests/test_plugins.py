@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from meterveil import entry_points
+from meterveil import plugins
 from meterveil.attackers import fitting
 from meterveil.attackers.registry import attacker, check_known, known_attackers
 from meterveil.cli import app
@@ -42,7 +42,7 @@ def path(tmp_path, monkeypatch):
 
 
 def forget():
-    entry_points._offered.cache_clear()
+    plugins._offered.cache_clear()
 
 
 def said(*words):

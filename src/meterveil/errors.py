@@ -1,7 +1,10 @@
-"""Error that a user may see, and the one for a name that does not exist."""
+"""Error for wrong input, hints for mistyped names, and how to install a missing optional part."""
 
 from collections.abc import Iterable
 from difflib import get_close_matches
+from pathlib import Path
+
+_CLONE = Path(__file__).parents[2]
 
 
 class InputError(ValueError):
@@ -26,3 +29,15 @@ def did_you_mean(name: object, known: Iterable[object]) -> str:
     """Ask for the known names nearest to a mistyped one; empty where none is near."""
     near = get_close_matches(str(name), [str(each) for each in known], n=3)
     return f"did you mean {' or '.join(near)}?" if near else ""
+
+
+def how_to_install(extra: str, clone: Path = _CLONE) -> str:
+    """Return the command that installs an optional part; in a clone, at the tested versions.
+
+    Without pinned versions pip installs a build of torch with gigabytes of CUDA.
+    """
+    if (clone / "constraints.txt").is_file():
+        return f".venv/bin/pip install -c constraints.txt -e '.[{extra}]'"
+    command = f"pip install 'meterveil[{extra}]'"
+    first = ", after torch's CPU build: otherwise pip installs gigabytes of CUDA"
+    return command + first if extra == "train" else command

@@ -1,56 +1,126 @@
-"""The embedded household under a name that Gymnasium knows; importing this module registers it.
+"""Attackers and defences of other packages: found by their entry points, loaded only when asked for.
 
-Gymnasium 1 looks for no entry points, but imports the module before the colon:
-`gymnasium.make("meterveil.plugins:meterveil/Household-v0")`.
+Worker processes start from nothing and find them in the same way, so whoever asks a registry sees the same.
 """
 
 from __future__ import annotations
 
-from typing import Any
+import re
+from collections.abc import Container, Iterator
+from functools import cache
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import gymnasium
-import numpy as np
+from meterveil.errors import InputError
 
-from meterveil.adapters.gymnasium import HouseholdEnv
-from meterveil.core.arrays import FloatArray, IntArray
-from meterveil.core.battery import Battery
-from meterveil.core.env import EnvParams, EnvState
-from meterveil.core.scenario import Scenario
-from meterveil.core.tariff import PAPER_TARIFF
-from meterveil.data import synthetic
-from meterveil.data.simulation import episodes
-
-GYMNASIUM_ID = "meterveil/Household-v0"
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 
-def register_gymnasium() -> None:
-    """Register the embedded household, unless that has been done."""
-    if GYMNASIUM_ID not in gymnasium.registry:
-        gymnasium.register(GYMNASIUM_ID, entry_point="meterveil.plugins:household_env")
+class Group(NamedTuple):
+    """What other packages may add."""
+
+    name: str  # of the group of entry points
+    kind: str  # what one of them is called
+    methods: tuple[str, ...]  # that it must have
 
 
-def household_env(**changes: Any) -> HouseholdEnv:
-    """Build the environment of the embedded household: two weeks, of which every day is an episode.
+ATTACKER_GROUP = Group("meterveil.attackers", "attacker", ("fit", "predict", "arrays", "restored"))
+DEFENCE_GROUP = Group("meterveil.defenders", "defence", ("initial", "decide"))
 
-    `changes` replace its `params`, `scenario` or `reward`.
-    """
-    home = synthetic.household(np.random.default_rng(0), days=14)
-    default: dict[str, Any] = {
-        "params": EnvParams(Battery(), synthetic.decoy_library()),
-        "scenario": episodes(home, home.days(), PAPER_TARIFF),
-        "reward": rms_disturbance_kw,
-    }
-    return HouseholdEnv(**{**default, **changes})
+_NAME = re.compile(r"[A-Za-z0-9_]+")
+"""A name is typed between commas and becomes part of a folder's name."""
 
 
-def rms_disturbance_kw(scenario: Scenario, before: EnvState, action: IntArray, after: EnvState) -> FloatArray:
-    """Pay the RMS battery power of the window that ends with a decision, where that moved energy (D5).
-
-    It is the error of a probe that takes the meter for the load, and needs no training.
-    """
-    rms_w = np.sqrt(np.mean(after.past_w**2, axis=1))
-    paid_w: FloatArray = np.where(after.moved_kwh > 0.0, rms_w, 0.0)
-    return paid_w / 1000.0
+def is_extended(group: Group) -> bool:
+    """Tell whether any package offers anything, under whatever name."""
+    return bool(_offered(group))
 
 
-register_gymnasium()
+def offered_names(group: Group, own: Container[str]) -> tuple[str, ...]:
+    """Name what other packages add to our own, whether or not it can be loaded."""
+    return tuple(name for name in _offered(group) if name not in own and _NAME.fullmatch(name))
+
+
+def build_offered(group: Group, name: str) -> Any:
+    """Load what a package offers under a name and build it; a fault of the package is named as such."""
+    point = _only(group, name)
+    try:
+        built = point.load()()
+    except Exception as error:
+        raise InputError(
+            f"{_described(group, point)} cannot be loaded from {point.value}: "
+            f"{type(error).__name__}: {error}; mend or uninstall the package"
+        ) from error
+    missing = [method for method in group.methods if not callable(getattr(built, method, None))]
+    if missing:
+        raise InputError(
+            f"{_described(group, point)} has no {', '.join(missing)}; it needs {', '.join(group.methods)}, "
+            "see docs/extending.md"
+        )
+    return built
+
+
+def module_offering(group: Group, name: str) -> str:
+    """Name the module that holds what a package offers."""
+    return _only(group, name).module
+
+
+def package_offering(group: Group, name: str) -> str:
+    """Name the package that offers this, and its version."""
+    return _package(_only(group, name))
+
+
+def left_out(group: Group, own: Container[str]) -> dict[str, str]:
+    """Name what nobody can ask for, and say why: our own names stay ours, whatever is installed."""
+    found = {}
+    for name, points in _offered(group).items():
+        what = " and ".join(_described(group, point) for point in points)
+        if name in own:
+            found[name] = f"{what} is left out: {name} is meterveil's own; give its entry point another name"
+        elif not _NAME.fullmatch(name):
+            found[name] = f"{what} is left out: a name has letters, digits and _ only; give it another"
+    return found
+
+
+def _described(group: Group, point: EntryPoint) -> str:
+    """Name an entry point and the package that it comes from."""
+    return f"the {group.kind} {point.name!r} of the package {_package(point)}"
+
+
+@cache
+def _offered(group: Group) -> dict[str, list[EntryPoint]]:
+    found: dict[str, list[EntryPoint]] = {}
+    for point in sorted(_points(group), key=lambda point: (point.name, _package(point))):
+        found.setdefault(point.name, []).append(point)
+    return found
+
+
+def _points(group: Group) -> Iterator[EntryPoint]:
+    """Look through the installed packages; of one that is installed twice the first counts, as in imports."""
+    from importlib.metadata import distributions  # noqa: PLC0415  importing this module must cost nothing
+
+    seen = set()
+    for distribution in distributions():
+        try:
+            points = [point for point in distribution.entry_points if point.group == group.name]
+            name = distribution.name if points else ""
+        except Exception:  # noqa: S112  metadata that cannot be read offer nothing
+            continue
+        if points and name not in seen:
+            seen.add(name)
+            yield from points
+
+
+def _only(group: Group, name: str) -> EntryPoint:
+    points = _offered(group)[name]
+    if len(points) > 1:
+        several = " and ".join(_package(point) for point in points)
+        raise InputError(
+            f"the packages {several} both offer the {group.kind} {name!r}; uninstall one of them"
+        )
+    return points[0]
+
+
+def _package(point: EntryPoint) -> str:
+    distribution = point.dist
+    return f"{distribution.name} {distribution.version}" if distribution else "of an unknown name"

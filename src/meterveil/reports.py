@@ -14,7 +14,9 @@ import pyarrow.parquet as pq
 
 from meterveil import __version__
 from meterveil.data import outputs, settings
-from meterveil.data.coverage import (
+from meterveil.data.household import Household
+from meterveil.data.simulation import Figures, Run, figures
+from meterveil.data.statistics import (
     LITTLE_KNOWN,
     Channel,
     channels,
@@ -22,8 +24,6 @@ from meterveil.data.coverage import (
     longest_gaps,
     silent_channels,
 )
-from meterveil.data.household import Household
-from meterveil.data.simulation import Figures, Run, figures
 from meterveil.plots import (
     Section,
     comparison_figure,

@@ -11,8 +11,8 @@ from stable_baselines3.common.env_checker import check_env as check_env_for_sb3
 
 from meterveil.adapters.gymnasium import HouseholdEnv
 from meterveil.core import env
+from meterveil.core.env import rms_disturbance_kw
 from meterveil.errors import InputError
-from meterveil.plugins import rms_disturbance_kw
 
 
 @pytest.fixture
@@ -37,7 +37,7 @@ def test_both_libraries_checkers_find_nothing_to_warn_of(household):
 def test_the_name_in_gymnasium_works_without_importing_the_package_first():
     code = (
         "import gymnasium;"
-        "env = gymnasium.make('meterveil.plugins:meterveil/Household-v0');"
+        "env = gymnasium.make('meterveil.adapters.embedded:meterveil/Household-v0');"
         "first, _ = env.reset(seed=1);"
         "_, reward, *_ = env.step(1);"
         "print(env.action_space.n, first.shape, reward > 0)"
@@ -50,7 +50,7 @@ def test_the_name_in_gymnasium_works_without_importing_the_package_first():
 
 def test_the_registered_household_takes_another_reward_and_passes_the_checker():
     made = gymnasium.make(
-        "meterveil.plugins:meterveil/Household-v0", reward=lambda s, b, a, after: -after.cost
+        "meterveil.adapters.embedded:meterveil/Household-v0", reward=lambda s, b, a, after: -after.cost
     )
     made.reset(seed=0)
     _, reward, _, _, info = made.step(1)

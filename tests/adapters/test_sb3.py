@@ -8,12 +8,12 @@ from stable_baselines3.common.evaluation import evaluate_policy
 from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.vec_env import DummyVecEnv, VecMonitor
 
+from meterveil.adapters.embedded import household_env
 from meterveil.adapters.gymnasium import HouseholdEnv
 from meterveil.adapters.sb3 import HouseholdVecEnv
 from meterveil.core import env
-from meterveil.core.env import EnvParams
+from meterveil.core.env import EnvParams, rms_disturbance_kw
 from meterveil.errors import InputError
-from meterveil.plugins import household_env, rms_disturbance_kw
 
 SLOTS = 5
 

@@ -3,8 +3,7 @@
 from datetime import timedelta
 
 from meterveil.data.protocols import REDD_HOUSE2, UKDALE_HOUSE1
-from meterveil.data.redd import read_redd
-from meterveil.data.ukdale import read_ukdale
+from meterveil.data.releases import read_redd, read_ukdale
 
 
 def real_days(folder, dataset):

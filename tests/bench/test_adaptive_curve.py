@@ -4,10 +4,6 @@ import dataclasses
 
 import numpy as np
 import pytest
-
-from meterveil.attackers import fitting
-from meterveil.attackers.registry import attacker
-from meterveil.bench import cards
 from meterveil.bench.adaptive_curve import (
     Curve,
     Point,
@@ -16,10 +12,14 @@ from meterveil.bench.adaptive_curve import (
     measure_point,
     references,
 )
+from meterveil.bench.strength import HouseDays, Trial
+
+from meterveil.attackers import fitting
+from meterveil.attackers.registry import attacker
+from meterveil.bench import cards
 from meterveil.bench.cards import Card
 from meterveil.bench.curves import is_reference, lines
 from meterveil.bench.floors import from_documents
-from meterveil.bench.strength import HouseDays, Trial
 from meterveil.data import settings
 from meterveil.data.load import load
 from meterveil.data.simulation import Setup

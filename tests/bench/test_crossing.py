@@ -1,9 +1,9 @@
 """Learned from some houses, attackers read another."""
 
 import pytest
-
 from meterveil.bench.crossing import COMPLETE, CROSSINGS, crossings
 from meterveil.bench.strength import evaluation_days, measure, own_house
+
 from meterveil.data.load import load
 from meterveil.data.protocols import UKDALE_HOUSE1
 from meterveil.data.splits import day_coverage

@@ -5,18 +5,18 @@ import dataclasses
 import numpy as np
 import pytest
 from evaluation_runs import write_run
-
-from meterveil.attackers.protocol import AGGREGATE
-from meterveil.bench import strength
 from meterveil.bench.adaptive_curve import Curve, masked_test_days
 from meterveil.bench.evaluation.cards import cards_of
 from meterveil.bench.evaluation.compare import find, gap_cards, gap_rows, gaps
 from meterveil.bench.evaluation.days import check_days, synthetic_trial, trial_of
 from meterveil.bench.evaluation.measure import Spec, evaluate, measure_bare
-from meterveil.bench.evaluation.page import case_rows, defence_rows, write_evaluation
 from meterveil.bench.evaluation.reported import papers_headline
 from meterveil.bench.evaluation.scores import BEST_F1, headline, significant, strongest
 from meterveil.bench.strength import HouseDays, papers_raw
+
+from meterveil.attackers.protocol import AGGREGATE
+from meterveil.bench import strength
+from meterveil.bench.evaluation.page import case_rows, defence_rows, write_evaluation
 from meterveil.core.arrays import KWH_PER_W_MINUTE
 from meterveil.core.battery import Battery
 from meterveil.core.tariff import PAPER_TARIFF

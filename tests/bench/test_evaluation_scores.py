@@ -4,7 +4,6 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-
 from meterveil.bench.evaluation.compare import gaps, welch_p
 from meterveil.bench.evaluation.estimates import deviation, estimate, mean
 from meterveil.bench.evaluation.scores import (

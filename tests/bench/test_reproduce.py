@@ -6,10 +6,10 @@ from types import SimpleNamespace
 
 import pytest
 from evaluation_runs import write_run
+from meterveil.bench.evaluation.reported import claims, papers_case
 
 from meterveil.attackers.registry import PAPER_SIX
 from meterveil.bench import cards
-from meterveil.bench.evaluation.reported import claims, papers_case
 from meterveil.bench.reported import TABLES as PRINTED
 from meterveil.bench.reported.claimed import claimed
 from meterveil.bench.reproduce import entrant, measuring, specs
@@ -26,8 +26,7 @@ from meterveil.bench.reproduce.task import left
 from meterveil.cli.evaluate import _attackers
 from meterveil.data.cache import cache_folder
 from meterveil.data.load import load
-from meterveil.data.signatures import Collection, Signature
-from meterveil.data.signatures_file import save
+from meterveil.data.signatures import Collection, Signature, save
 from meterveil.data.synthetic import decoy_library
 from meterveil.defenders.defence import trained_defence
 from meterveil.defenders.rationed import Rationed

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
+from meterveil.bench.significance import delta, headline_percent, is_harmful, p_value
 from scipy import stats
 
-from meterveil.bench.significance import delta, headline_percent, is_harmful, p_value
 from meterveil.errors import InputError
 
 

@@ -3,11 +3,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from meterveil.bench.strength import DEFAULT_ATTACKERS, longer_training, measure, own_house
 
 from meterveil.attackers.registry import ATTACKERS
 from meterveil.bench import cards
 from meterveil.bench.cards import Card
-from meterveil.bench.strength import DEFAULT_ATTACKERS, longer_training, measure, own_house
 from meterveil.data.load import load
 from meterveil.data.protocols import REDD_HOUSE2, UKDALE_HOUSE1
 from meterveil.data.splits import only_days

@@ -6,7 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from meterveil.data.coverage import (
+from meterveil.data.household import Household
+from meterveil.data.statistics import (
     by_day,
     channels,
     general_notes,
@@ -14,7 +15,6 @@ from meterveil.data.coverage import (
     longest_gaps,
     silent_channels,
 )
-from meterveil.data.household import Household
 from meterveil.reports import channel_rows
 
 MINUTES = pd.date_range("2024-03-30", periods=1440 + 1380, freq="min", tz="Europe/London", unit="s")

@@ -3,7 +3,7 @@
 import pytest
 from privileges import without_privileges
 
-from meterveil.data.folders import data_folder
+from meterveil.data.files import data_folder
 from meterveil.errors import InputError
 
 

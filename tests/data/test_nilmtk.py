@@ -15,8 +15,7 @@ import pandas as pd
 import pytest
 
 from meterveil.data import nilmtk
-from meterveil.data.nilmtk import nilmtk_houses, read_nilmtk
-from meterveil.data.plain_pickle import load_plain
+from meterveil.data.nilmtk import load_plain, nilmtk_houses, read_nilmtk
 from meterveil.errors import InputError
 
 START = 1_303_185_600

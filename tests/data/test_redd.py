@@ -6,7 +6,7 @@ import pytest
 from spans import known_percent
 
 from meterveil.data.channels import read_channel
-from meterveil.data.redd import read_redd, redd_houses
+from meterveil.data.releases import read_redd, redd_houses
 from meterveil.errors import InputError
 
 START = 1_303_185_600  # 2011-04-19 00:00 Eastern

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from meterveil.data import signatures_file as files
+from meterveil.data import signatures as files
 from meterveil.data.household import Household
 from meterveil.data.protocols import LIBRARY_DAYS, UKDALE_EVALUATION_DAYS, on_threshold_w
 from meterveil.data.signatures import (

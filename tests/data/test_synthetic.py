@@ -9,8 +9,8 @@ from meterveil.core.decoys import Library
 from meterveil.data.household import midnight
 from meterveil.data.statistics import events, measure, measure_appliance
 from meterveil.data.synthetic import decoy_signatures, household
-from meterveil.data.synthetic.habits import Routine, child, plan_days
 from meterveil.data.synthetic.house import FIRST_DAY
+from meterveil.data.synthetic.routine import Routine, child, plan_days
 from meterveil.data.synthetic.segments import Segments, minute_means
 from meterveil.errors import InputError
 

@@ -5,11 +5,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from meterveil.data.redd import read_redd
 from meterveil.data.refit import read_refit
+from meterveil.data.releases import read_redd, read_ukdale
 from meterveil.data.statistics import comparison_table, mean_figures, measure
 from meterveil.data.synthetic import household
-from meterveil.data.ukdale import read_ukdale
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "synthetic.md"
 SEEDS, DAYS = range(5), 28

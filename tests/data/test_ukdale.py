@@ -5,9 +5,9 @@ import pandas as pd
 import pytest
 from spans import known_percent
 
+from meterveil.data.appliances import canonical, distinct
 from meterveil.data.channels import read_channel
-from meterveil.data.names import canonical, distinct
-from meterveil.data.ukdale import read_ukdale, ukdale_houses
+from meterveil.data.releases import read_ukdale, ukdale_houses
 from meterveil.errors import InputError
 
 START = 1_363_564_800  # 2013-03-18 00:00 UTC

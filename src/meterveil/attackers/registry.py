@@ -6,14 +6,14 @@ from importlib import import_module
 from typing import cast
 
 from meterveil.attackers.protocol import Attacker
-from meterveil.entry_points import (
+from meterveil.errors import unknown
+from meterveil.plugins import (
     ATTACKER_GROUP,
     build_offered,
     module_offering,
     offered_names,
     package_offering,
 )
-from meterveil.errors import unknown
 
 ATTACKERS: dict[str, str] = {
     "co": "meterveil.attackers.co:CO",

@@ -16,8 +16,7 @@ import numpy.typing as npt
 
 from meterveil.audit.uses import SHAPES, Use, runs_of, score_of_run
 from meterveil.core.arrays import BoolArray, FloatArray
-from meterveil.errors import InputError
-from meterveil.extras import how_to_install
+from meterveil.errors import InputError, how_to_install
 
 SHIPPED = Path(__file__).parent / "models"
 WEIGHTS, CARD = "audit.onnx", "audit.json"

@@ -20,8 +20,8 @@ from meterveil.audit.uses import OTHER, SHAPES, agreeing, runs_of
 from meterveil.bench.events import event_detection_by_probability
 from meterveil.bench.metrics import probability_detection
 from meterveil.core.arrays import BoolArray, FloatArray
+from meterveil.data.appliances import canonical, kind
 from meterveil.data.household import Household
-from meterveil.data.names import canonical, kind
 from meterveil.data.protocols import ON_THRESHOLD_W, on_threshold_w
 from meterveil.data.splits import Days, only_days
 

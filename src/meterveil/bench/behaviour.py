@@ -20,7 +20,7 @@ from meterveil.core.arrays import KWH_PER_W_MINUTE, FloatArray
 from meterveil.core.env import EnvParams, EnvState
 from meterveil.core.rollout import rollout
 from meterveil.core.scenario import Scenario
-from meterveil.data.folders import data_folder
+from meterveil.data.files import data_folder
 from meterveil.data.load import load
 from meterveil.data.protocols import Protocol, protocol
 from meterveil.data.simulation import Setup, episodes

@@ -23,7 +23,7 @@ from meterveil.core.env import WINDOW, EnvParams
 from meterveil.core.rollout import rollout
 from meterveil.core.scenario import Scenario
 from meterveil.core.tariff import PAPER_TARIFF
-from meterveil.data.folders import data_folder
+from meterveil.data.files import data_folder
 from meterveil.data.household import Household
 from meterveil.data.load import load
 from meterveil.data.protocols import Protocol, protocol

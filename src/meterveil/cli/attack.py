@@ -16,7 +16,7 @@ from meterveil.cli.adaptive import curve_of, measured_points, points, write_page
 from meterveil.cli.attack_tables import show_curve, show_recorded, show_strength
 from meterveil.cli.attack_trials import DaysAsked, crossing_trials, load_houses, own_house_trial
 from meterveil.cli.base import check_installed
-from meterveil.data.folders import data_folder
+from meterveil.data.files import data_folder
 from meterveil.errors import InputError
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from meterveil.cli import options as opt
-from meterveil.extras import how_to_install
+from meterveil.errors import how_to_install
 
 if TYPE_CHECKING:
     from meterveil.attackers.fitting import Job

@@ -13,9 +13,8 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from meterveil.cli.options import spoken
-from meterveil.entry_points import ATTACKER_GROUP, DEFENCE_GROUP, Group, is_extended, left_out, offered_names
-from meterveil.errors import InputError
-from meterveil.extras import how_to_install
+from meterveil.errors import InputError, how_to_install
+from meterveil.plugins import ATTACKER_GROUP, DEFENCE_GROUP, Group, is_extended, left_out, offered_names
 
 WITHOUT_TORCH = {"co", "fhmm", "mean", "off", "prior"}
 """Attackers of this package that need no torch."""

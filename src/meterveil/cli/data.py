@@ -34,8 +34,7 @@ def show(
 ) -> None:
     """Say what is known of a household, channel by channel, and draw one of its days."""
     from meterveil.data import outputs
-    from meterveil.data.listing import houses
-    from meterveil.data.load import load
+    from meterveil.data.load import houses, load
     from meterveil.data.splits import check_recorded
     from meterveil.reports import write_household
     from meterveil.simulate import first_day
@@ -90,8 +89,7 @@ def _path_and_house(text: str) -> tuple[str, int | None]:
 
 
 def _load(path: str, house: int | None, options: dict[str, object]) -> Household:
-    from meterveil.data.listing import houses
-    from meterveil.data.load import find_kind, load
+    from meterveil.data.load import find_kind, houses, load
 
     kind = find_kind(path)
     several = houses(path) if house is None else {}
@@ -113,7 +111,7 @@ def _list_houses(path: str, houses: dict[int, tuple[str, ...]]) -> None:
 
 def _describe(household: Household) -> None:
     from meterveil.cli.tables import show_line, show_notes, show_table
-    from meterveil.data.coverage import general_notes
+    from meterveil.data.statistics import general_notes
     from meterveil.reports import channel_rows, gap_rows
 
     first, last = household.minutes[0], household.minutes[-1]

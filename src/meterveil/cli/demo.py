@@ -15,7 +15,7 @@ import typer
 
 from meterveil.cli import options as opt
 from meterveil.cli.train import Asked, learn, make_room, missing_parts
-from meterveil.extras import how_to_install
+from meterveil.errors import how_to_install
 
 if TYPE_CHECKING:
     from meterveil.data.simulation import Run

@@ -13,7 +13,7 @@ import typer
 
 from meterveil.cli import options as opt
 from meterveil.cli.base import check_installed
-from meterveil.data.folders import data_folder
+from meterveil.data.files import data_folder
 from meterveil.errors import InputError
 
 if TYPE_CHECKING:

@@ -11,8 +11,7 @@ from typing import Annotated
 import typer
 
 from meterveil.cli import options as opt
-from meterveil.errors import InputError
-from meterveil.extras import how_to_install
+from meterveil.errors import InputError, how_to_install
 
 
 def export(

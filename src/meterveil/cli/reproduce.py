@@ -13,8 +13,7 @@ import typer
 
 from meterveil.cli.profile import show_profile
 from meterveil.cli.progress import progress
-from meterveil.errors import InputError
-from meterveil.extras import how_to_install
+from meterveil.errors import InputError, how_to_install
 
 if TYPE_CHECKING:
     from meterveil.bench.cards import ThreatModel
@@ -151,7 +150,7 @@ def _place(chosen: Sequence[Cell], data: Path | None, library: Path | None, resu
     from meterveil.bench.reproduce.place import Place, built_library
     from meterveil.bench.reproduce.specs import SYNTHETIC
     from meterveil.data.cache import cache_folder
-    from meterveil.data.folders import data_folder
+    from meterveil.data.files import data_folder
 
     cache = cache_folder().resolve()
     if all(cell.dataset == SYNTHETIC for cell in chosen):

@@ -29,10 +29,9 @@ def build(
     """Take ten signatures from the training days of UK-DALE houses 1 and 2, and freeze them in a file."""
     from meterveil.cli.tables import show_file, show_line
     from meterveil.data import outputs
-    from meterveil.data.folders import data_folder
-    from meterveil.data.signatures import SIZE
+    from meterveil.data.files import data_folder
+    from meterveil.data.signatures import SIZE, read_houses, save
     from meterveil.data.signatures import build as build_signatures
-    from meterveil.data.signatures_file import read_houses, save
 
     if out.suffix.lower() != ".json":
         raise InputError(f"--out {str(out)!r} is no name for a library; use one that ends in .json")
@@ -61,7 +60,7 @@ def show(
     from meterveil import plots
     from meterveil.cli.tables import show_file
     from meterveil.data import outputs
-    from meterveil.data.signatures_file import read
+    from meterveil.data.signatures import read
 
     plots.check_picture(out)
     outputs.folder(out.parent, [out.name] if out.suffix.lower() == ".html" else [])

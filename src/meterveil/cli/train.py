@@ -15,9 +15,8 @@ import typer
 
 from meterveil.cli import ddql
 from meterveil.cli import options as opt
-from meterveil.data.folders import data_folder
-from meterveil.errors import InputError
-from meterveil.extras import how_to_install
+from meterveil.data.files import data_folder
+from meterveil.errors import InputError, how_to_install
 
 if TYPE_CHECKING:
     from datetime import date
@@ -159,12 +158,12 @@ def make_room(out: Path, even_unfinished: bool = False) -> None:
 def learn(asked: Asked, out: Path) -> LoadedRun:
     """Train as asked, or go on with what is in the folder, with a progress bar."""
     from meterveil.bench.cards import current_commit
-    from meterveil.data import settings, signatures_file
+    from meterveil.data import settings, signatures
     from meterveil.data.simulation import Setup
     from meterveil.defenders.manager import run
 
     options = _options(asked)
-    library = signatures_file.library(Path(asked.library) if asked.library else None)
+    library = signatures.library(Path(asked.library) if asked.library else None)
     battery = settings.battery(Path(asked.battery) if asked.battery else None)
     setup = Setup(library, battery, settings.tariff(asked.tariff), asked.seed)
     household, days = _days_of(asked)

@@ -10,8 +10,8 @@ from meterveil.attackers.registry import ATTACKERS, FLOORS, attacker, known_atta
 from meterveil.cli.tables import show_line, show_table
 from meterveil.contracts import ATTACKER_LAWS, DEFENCE_LAWS, AttackerCase, DefenceCase, verdicts
 from meterveil.defenders import DEFENDERS, defender, known_defences
-from meterveil.entry_points import ATTACKER_GROUP, DEFENCE_GROUP, left_out
 from meterveil.errors import InputError
+from meterveil.plugins import ATTACKER_GROUP, DEFENCE_GROUP, left_out
 
 RESTING = "none"
 

@@ -62,6 +62,16 @@ class Reward(Protocol):
         ...
 
 
+def rms_disturbance_kw(scenario: Scenario, before: EnvState, action: IntArray, after: EnvState) -> FloatArray:
+    """Reward the RMS battery power of the window that ends with a decision, if it moved energy (D5).
+
+    This is the error of a probe that takes the meter for the load, and needs no training.
+    """
+    rms_w = np.sqrt(np.mean(after.past_w**2, axis=1))
+    paid_w: FloatArray = np.where(after.moved_kwh > 0.0, rms_w, 0.0)
+    return paid_w / 1000.0
+
+
 def initial(params: EnvParams, scenario: Scenario, row: IntArray | None = None) -> EnvState:
     """Begin episodes in these rows, by default in each row once: nothing moved, SoC at its start value."""
     row = np.arange(scenario.batch) if row is None else row

@@ -1,7 +1,8 @@
-"""A path from a user, checked before any reader opens it."""
+"""Checks of the files and folders that a user names, before they are read."""
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from meterveil.errors import InputError, did_you_mean
@@ -23,3 +24,25 @@ def readable_file(path: str | Path) -> Path:
         raise InputError(f"{path} does not exist; {hint}") from None
     except PermissionError:
         raise InputError(f"{path} may not be read; give yourself permission (chmod u+r)") from None
+
+
+VARIABLE = "METERVEIL_DATA"
+
+
+def data_folder(named: str | Path | None = None, *, or_file: bool = False) -> Path:
+    """Return the folder of data sets that is named, else that of the environment.
+
+    `or_file` is for what can be read from the one file of a data set, too.
+    """
+    found = os.environ.get(VARIABLE, "") if named is None else str(named)
+    if not found:
+        raise InputError(f"no folder of data sets is named; pass --data or set {VARIABLE}")
+    try:
+        is_there = Path(found).is_dir() or (or_file and Path(found).is_file())
+    except OSError as error:
+        raise InputError(f"cannot read {found}: {error.strerror or error}; mend its permissions") from error
+    if not is_there:
+        raise InputError(f"{found!r} is no folder of data sets; pass --data or set {VARIABLE}")
+    if not os.access(found, os.R_OK, effective_ids=os.access in os.supports_effective_ids):
+        raise InputError(f"cannot read {found}: Permission denied; mend its permissions")
+    return Path(found)

@@ -1,4 +1,4 @@
-"""One function for every source: what lies at a path decides how it is read."""
+"""One function that reads any source; the content of the path decides how."""
 
 from __future__ import annotations
 
@@ -15,10 +15,9 @@ import numpy as np
 from meterveil.data.files import readable_file
 from meterveil.data.household import Household
 from meterveil.data.nilmtk import nilmtk_houses, read_nilmtk
-from meterveil.data.redd import read_redd, redd_houses
-from meterveil.data.refit import read_refit, refit_files
+from meterveil.data.refit import APPLIANCES, UNUSED, read_refit, refit_files
+from meterveil.data.releases import read_redd, read_ukdale, redd_houses, ukdale_houses
 from meterveil.data.table import read_table
-from meterveil.data.ukdale import read_ukdale, ukdale_houses
 from meterveil.errors import InputError
 
 Kind = Literal["ukdale", "redd", "refit", "nilmtk", "table", "synthetic"]
@@ -137,3 +136,19 @@ HOUSES: dict[Kind, Callable[[Path], Iterable[int]]] = {
     "table": lambda path: (),
     "synthetic": lambda path: (),
 }
+
+
+def houses(path: str | Path) -> dict[int, tuple[str, ...]]:
+    """List the houses of a data set and the sub-meters of each, as far as they are known unread.
+
+    A source that is one household has none.
+    """
+    source = describe(path)
+    if source.kind in ("ukdale", "redd"):
+        found = ukdale_houses(path) if source.kind == "ukdale" else redd_houses(path)
+        channels = {name: tuple(house.appliances) for name, house in found.items()}
+        return {number: channels.get(f"house_{number}", ()) for number in source.houses}
+    if source.kind == "refit":
+        listed = {number: APPLIANCES.get(number, "").split() for number in source.houses}
+        return {number: tuple(name for name in names if name != UNUSED) for number, names in listed.items()}
+    return dict.fromkeys(source.houses, ())

@@ -1,32 +1,65 @@
-"""NILMTK's HDF5 files (ukdale.h5, redd.h5 and others): a table a meter, metadata as attributes.
+"""Reader of NILMTK's HDF5 files (ukdale.h5, redd.h5 and others).
 
 `/building<N>/elec/meter<M>/table` holds rows of `index` (time since the epoch) and `values_block_0` (one
-column a measurement). Which measurement that is, which meters are mains and which appliance hangs on which
-meter is said by pickled attributes, read here as plain data only.
+column per measurement). Pickled attributes say which measurement that is, which meters are mains and which
+appliance is on which meter. They are read as plain data: nothing that a pickle names is run (D13).
 """
 
 from __future__ import annotations
 
+import io
+import pickle
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from datetime import date, datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from meterveil.data.appliances import choose_appliances, distinct
 from meterveil.data.cache import cached
-from meterveil.data.choices import choose_appliances, choose_house
 from meterveil.data.files import readable_file
 from meterveil.data.household import FloatArray, Household, Unit
 from meterveil.data.minutes import Series, check_seconds, minute_means, minute_sums, to_household
-from meterveil.data.names import distinct
-from meterveil.data.plain_pickle import load_plain
-from meterveil.data.release import total
+from meterveil.data.releases import choose_house, total
 from meterveil.data.stamps import check_timezone
-from meterveil.errors import InputError
-from meterveil.extras import how_to_install
+from meterveil.errors import InputError, how_to_install
+
+
+def _encode(text: str, encoding: str = "latin-1") -> bytes:
+    """Stand in for `_codecs.encode`, by which old protocols spell bytes."""
+    return text.encode("latin-1")
+
+
+ALLOWED: dict[tuple[str, str], Callable[..., Any]] = {
+    ("datetime", "date"): date,
+    ("datetime", "datetime"): datetime,
+    ("datetime", "timedelta"): timedelta,
+    ("datetime", "timezone"): timezone,
+    ("collections", "OrderedDict"): OrderedDict,
+    ("_codecs", "encode"): _encode,
+}
+
+
+class _PlainUnpickler(pickle.Unpickler):
+    def find_class(self, module: str, name: str) -> Any:
+        if (module, name) not in ALLOWED:
+            raise pickle.UnpicklingError(f"it names {module}.{name}")
+        return ALLOWED[module, name]
+
+
+def load_plain(where: str, data: bytes) -> Any:
+    """Read a pickle of dictionaries, lists, texts, numbers and dates; refuse any other."""
+    try:
+        return _PlainUnpickler(io.BytesIO(data), encoding="latin-1").load()
+    except Exception as error:  # a broken pickle may raise anything
+        reason = " ".join(str(error).split())[:100]
+        raise InputError(f"{where} is not plain metadata ({reason}); nothing of it was run") from None
+
 
 ROWS_PER_CHUNK = 4_000_000
 UNITS_BY_PREFERENCE: dict[str, Unit] = {"active": "W", "apparent": "VA", "": "W"}

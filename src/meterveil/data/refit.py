@@ -17,13 +17,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from meterveil.data.appliances import choose_appliances, distinct
 from meterveil.data.cache import cached
-from meterveil.data.choices import choose_appliances, choose_house
 from meterveil.data.delimited import column_names, read_columns, to_numbers
 from meterveil.data.files import readable_file
 from meterveil.data.household import Household
 from meterveil.data.minutes import Series, minute_means, to_household
-from meterveil.data.names import distinct
+from meterveil.data.releases import choose_house
 from meterveil.errors import InputError
 
 FILE_NAME = re.compile(r"house_?(\d+)", re.IGNORECASE)

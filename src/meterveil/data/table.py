@@ -16,12 +16,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from meterveil.data.delimited import column_names, is_number_column, read_columns, to_numbers
-from meterveil.data.energy import interval_to_power, register_to_power
 from meterveil.data.files import readable_file
 from meterveil.data.household import FloatArray, Household, Unit
 from meterveil.data.minutes import Series, fill_short_gaps, minute_means, to_household
 from meterveil.data.stamps import Stamps, looks_like_stamps, parse_stamps
-from meterveil.data.units import FoundUnit, find_unit, is_register, unit_in_name, unit_notes
+from meterveil.data.units import (
+    FoundUnit,
+    find_unit,
+    interval_to_power,
+    is_register,
+    register_to_power,
+    unit_in_name,
+    unit_notes,
+)
 from meterveil.errors import InputError
 
 STAMP_NAMES = re.compile(

@@ -18,8 +18,8 @@ from meterveil.defenders.random import PAPER_RATE, RandomDecoys
 from meterveil.defenders.random_equal import RandomEqual
 from meterveil.defenders.rule_based import RuleBased
 from meterveil.defenders.stepping import LazyCharging, LazyStepping, RandomCharging
-from meterveil.entry_points import DEFENCE_GROUP, build_offered, offered_names, package_offering
 from meterveil.errors import unknown
+from meterveil.plugins import DEFENCE_GROUP, build_offered, offered_names, package_offering
 
 DEFENDERS: dict[str, Callable[[], Policy]] = {
     "none": NoDefence,

@@ -20,8 +20,7 @@ from meterveil.core.battery import Battery
 from meterveil.core.decoys import Library
 from meterveil.core.tariff import Bands, PriceSeries, Tariff
 from meterveil.defenders.manager.policy import ManagerPolicy
-from meterveil.errors import InputError
-from meterveil.extras import how_to_install
+from meterveil.errors import InputError, how_to_install
 
 MANIFEST = "bundle.json"
 POLICY, LIBRARY, SETTINGS, CARD = "policy.onnx", "library.json", "settings.json", "card.json"

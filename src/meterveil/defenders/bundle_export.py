@@ -14,8 +14,7 @@ from meterveil.data import outputs
 from meterveil.defenders.bundle import CARD, FILES, FORMAT, LIBRARY, MANIFEST, POLICY, SETTINGS
 from meterveil.defenders.manager.policy import Mlp
 from meterveil.defenders.manager.run import load_run
-from meterveil.errors import InputError
-from meterveil.extras import how_to_install
+from meterveil.errors import InputError, how_to_install
 
 OPSET, IR_VERSION = 17, 9
 

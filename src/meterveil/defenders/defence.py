@@ -15,13 +15,12 @@ from meterveil.core.battery import Battery
 from meterveil.core.decoys import Library
 from meterveil.core.rollout import Policy
 from meterveil.core.tariff import PAPER_TARIFF, Tariff
-from meterveil.data.signatures_file import library as read_library
+from meterveil.data.signatures import library as read_library
 from meterveil.data.simulation import Setup
 from meterveil.defenders import defender, known_defences, package_of
 from meterveil.defenders.bundle import MANIFEST, battery_from, load_bundle, tariff_from
 from meterveil.defenders.random_equal import EQUAL, RandomEqual
-from meterveil.errors import InputError, unknown
-from meterveil.extras import how_to_install
+from meterveil.errors import InputError, how_to_install, unknown
 
 MANAGER = "manager"
 """Method of the paper's own defence."""

@@ -8,8 +8,7 @@ from pathlib import Path
 import plotly.graph_objects as go
 
 from meterveil.data.outputs import write_text, write_whole
-from meterveil.errors import InputError
-from meterveil.extras import how_to_install
+from meterveil.errors import InputError, how_to_install
 from meterveil.plots.html import Section, page, phone_path
 
 WIDE_PX, PHONE_PX = 1000, 390

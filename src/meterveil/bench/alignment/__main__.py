@@ -18,7 +18,7 @@ from meterveil.bench.alignment.estimate import check_plays
 from meterveil.bench.alignment.measure import House, Panel, cards_of
 from meterveil.bench.alignment.picture import draw
 from meterveil.bench.alignment.snapshots import Asked, Snapshot, learn_with_snapshots
-from meterveil.data.folders import data_folder
+from meterveil.data.files import data_folder
 from meterveil.data.settings import library as read_library
 from meterveil.data.simulation import Setup
 from meterveil.defenders.manager import probes

@@ -18,11 +18,11 @@ from meterveil.bench.evaluation.play import example
 from meterveil.bench.report.pictures import INDEX, Drawn, read_index
 from meterveil.core.decoys import Library
 from meterveil.data import outputs
-from meterveil.data.folders import data_folder
+from meterveil.data.files import data_folder
 from meterveil.data.household import Household
 from meterveil.data.load import load
 from meterveil.data.protocols import PROTOCOLS, Protocol
-from meterveil.data.signatures_file import library as read_library
+from meterveil.data.signatures import library as read_library
 from meterveil.data.simulation import Run, figures
 from meterveil.defenders.defence import Defence, TrainedRun, common_setup, load_trained
 from meterveil.endings import ending_in_one_line

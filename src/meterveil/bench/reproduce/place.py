@@ -20,12 +20,11 @@ from typing import Any
 
 from meterveil.bench.reproduce.specs import SYNTHETIC
 from meterveil.core.decoys import Library
-from meterveil.data.folders import data_folder
+from meterveil.data.files import data_folder
 from meterveil.data.household import Household
 from meterveil.data.load import load
-from meterveil.data.signatures import build, sub_library
-from meterveil.data.signatures_file import library as read_library
-from meterveil.data.signatures_file import read_houses, save
+from meterveil.data.signatures import build, read_houses, save, sub_library
+from meterveil.data.signatures import library as read_library
 from meterveil.errors import InputError
 
 if sys.platform != "win32":

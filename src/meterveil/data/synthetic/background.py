@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from meterveil.data.household import FloatArray
-from meterveil.data.synthetic.habits import HOUR_S, Day
+from meterveil.data.synthetic.routine import HOUR_S, Day
 from meterveil.data.synthetic.segments import MINUTE_S, Segments, join, levels, segments, wander
 
 _DECAY_S = np.array([90.0, 240.0, 480.0])

@@ -12,7 +12,6 @@ import pandas as pd
 
 from meterveil.data.household import FloatArray, Household, midnight
 from meterveil.data.synthetic.background import Fridge, HeatingPump, Lamps, Screens, Standby
-from meterveil.data.synthetic.habits import Day, Habit, Routine, child, hours_of, plan_days
 from meterveil.data.synthetic.machines import (
     Dishwasher,
     Kettle,
@@ -24,6 +23,7 @@ from meterveil.data.synthetic.machines import (
     WashingMachine,
     oven,
 )
+from meterveil.data.synthetic.routine import Day, Habit, Routine, child, hours_of, plan_days
 from meterveil.data.synthetic.segments import Segments, join, minute_means
 from meterveil.errors import InputError
 

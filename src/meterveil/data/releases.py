@@ -1,9 +1,9 @@
-"""What the release folders of UK-DALE and REDD share: `house_N/labels.dat` beside `channel_N.dat`."""
+"""Readers of UK-DALE and REDD: folders `house_N` with `labels.dat` and `channel_N.dat`."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from pathlib import Path
@@ -11,13 +11,25 @@ from typing import Literal
 
 import numpy as np
 
+from meterveil.data.appliances import choose_appliances, distinct
 from meterveil.data.channels import read_channel
-from meterveil.data.choices import choose_appliances, choose_house
 from meterveil.data.files import readable_file
 from meterveil.data.household import Household, Unit
 from meterveil.data.minutes import Series, to_household
-from meterveil.data.names import distinct
 from meterveil.errors import InputError
+
+
+def choose_house(where: object, houses: Collection[str], number: int | None) -> str:
+    """Name the house that is asked for, or the only one; `houses` are named as `house_1`."""
+    if number is None and len(houses) == 1:
+        return next(iter(houses))
+    known = ", ".join(houses)
+    if number is None:
+        raise InputError(f"{where} has several houses ({known}); say which one, such as house=1")
+    if f"house_{number}" not in houses:
+        raise InputError(f"{where} has no house_{number}; it has {known}")
+    return f"house_{number}"
+
 
 LABEL = re.compile(r"(\d+)\s+(\S.*?)\s*")
 HOUSE = re.compile(r"house_(\d+)")
@@ -141,3 +153,62 @@ def _check_files(house: House, channels: Sequence[int]) -> None:
             f"{house.folder}: labels.dat lists channels without a file: {', '.join(missing)}; "
             "add the files, or ask only for appliances that have one"
         )
+
+
+UKDALE = Release(
+    title="UK-DALE",
+    timezone="Europe/London",
+    mains_label="aggregate",
+    mains_unit="VA",
+    appliance_unit="W",
+)
+"""The aggregate is apparent power, as its clamp measures no voltage; the plugs measure active power."""
+
+
+def read_ukdale(
+    folder: str | Path,
+    house: int | None = None,
+    appliances: Sequence[str] | None = None,
+    aggregate: Aggregate = "mains",
+) -> Household:
+    """Read one house of the release folder `folder`, or the house whose folder it is.
+
+    Channels of one house cover different minutes: the household spans those of the aggregate, and an
+    appliance is unknown where it has no reading.
+    """
+    return read_house(UKDALE, folder, house, appliances, aggregate)
+
+
+def ukdale_houses(folder: str | Path) -> dict[str, House]:
+    """List houses and their channels without reading any."""
+    return find_houses(UKDALE, folder)
+
+
+REDD = Release(
+    title="REDD",
+    timezone="America/New_York",
+    mains_label="mains",
+    mains_unit="VA",
+    appliance_unit="VA",
+    subfolder="low_freq",
+)
+"""The release documents the low-frequency readings of mains and circuits alike as apparent power."""
+
+
+def read_redd(
+    folder: str | Path,
+    house: int | None = None,
+    appliances: Sequence[str] | None = None,
+    aggregate: Aggregate = "mains",
+) -> Household:
+    """Read one house of the release (`redd` or `redd/low_freq`), or the house whose folder it is.
+
+    An American home has two mains, which add up to the aggregate; a minute needs both. A mains that stands
+    alone is the total.
+    """
+    return read_house(REDD, folder, house, appliances, aggregate)
+
+
+def redd_houses(folder: str | Path) -> dict[str, House]:
+    """List houses and their channels without reading any."""
+    return find_houses(REDD, folder)

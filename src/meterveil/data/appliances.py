@@ -1,10 +1,12 @@
-"""One name for each appliance, whatever a release calls it."""
+"""Names of appliances: one canonical name each, whatever a data set calls it."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
+
+from meterveil.errors import InputError, did_you_mean
 
 CANONICAL = {
     "dish_washer": "dishwasher",
@@ -47,3 +49,16 @@ def distinct(labels: Iterable[str]) -> list[str]:
         seen[name] += 1
         result.append(f"{name}_{seen[name]}" if name in several else name)
     return result
+
+
+def choose_appliances(where: str, known: Collection[str], wanted: Sequence[str] | None) -> list[str]:
+    """Name the appliances that are asked for, in any release's words; all where `wanted` is None."""
+    if wanted is None:
+        return list(known)
+    names = [name if name in known else canonical(name) for name in wanted]
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        hint = did_you_mean(unknown[0], known)
+        ending = f"; {hint}" if hint else ""
+        raise InputError(f"{where} has no {', '.join(unknown)}; it has {', '.join(known)}{ending}")
+    return names
