@@ -164,7 +164,7 @@ def test_our_own_names_stay_ours_and_the_package_that_wants_one_is_told(path):
     assert "the defence 'flat' of the package hush 0.1 is left out: flat is meterveil's own" in told
     assert "'so quiet' of the package hush 0.1 is left out: a name has letters, digits and _ only" in told
     with pytest.raises(InputError, match=r"hush 0.1 is left out"):
-        contracts.tried("flat")
+        contracts.checked("flat")
 
 
 def test_laws_are_tried_by_name_and_a_broken_one_is_told_in_plain_words(path, capsys):

@@ -4,9 +4,8 @@ from homes import real_days
 
 from meterveil.attackers.baselines import AlwaysOff, Mean, Prior
 from meterveil.attackers.decisions import best_threshold, f1, recentred
-from meterveil.attackers.protocol import AGGREGATE, Meter, meter_of
-from meterveil.contracts.homes import home, scores
-from meterveil.errors import InputError
+from meterveil.attackers.protocol import meter_of
+from meterveil.contracts.attackers import home, scores
 
 TARGETS = ["kettle", "microwave", "fridge"]
 RNG = np.random.default_rng(0)
@@ -18,10 +17,6 @@ def test_the_mean_is_that_of_the_known_training_minutes():
     household.appliances_w["kettle"][:100] = np.nan
     said = Mean().fit([household], ["kettle"], RNG).predict(meter_of(home(1)))
     np.testing.assert_allclose(said.watts["kettle"], np.nanmean(household.appliances_w["kettle"]))
-
-
-def test_always_off_says_nothing_but_zero():
-    assert not AlwaysOff().fit([home()], TARGETS, RNG).predict(meter_of(home(1))).watts["fridge"].any()
 
 
 def test_the_prior_never_looks_at_the_meter():
@@ -67,35 +62,6 @@ def test_recentring_keeps_the_order_and_moves_the_threshold_to_one_half(threshol
     moved = recentred(probability, threshold)
     assert np.all(np.diff(moved) >= 0.0)
     np.testing.assert_array_equal(moved >= 0.5, probability >= min(max(threshold, 1e-9), 1 - 1e-9))
-
-
-@pytest.mark.parametrize("attacker", ALL, ids=lambda one: type(one).__name__)
-def test_what_is_stored_says_what_was_fitted(attacker):
-    targets = [*TARGETS, AGGREGATE]
-    fitted, meter = attacker.fit([home(8)], targets, RNG), meter_of(home(1, seed=1))
-    again = attacker.restored(targets, fitted.arrays())
-    for first, second in zip(fitted.predict(meter), again.predict(meter), strict=True):
-        assert first.keys() == second.keys()
-        for name, values in first.items():
-            np.testing.assert_array_equal(values, second[name])
-
-
-@pytest.mark.parametrize("attacker", ALL, ids=lambda one: type(one).__name__)
-def test_a_batch_is_answered_as_its_rows_are(attacker):
-    fitted = attacker.fit([home(8)], TARGETS, RNG)
-    week = home(7, seed=1)
-    rows = [meter_of(week.day(day)) for day in week.days()]
-    batch = fitted.predict(Meter(*(np.concatenate(parts) for parts in zip(*rows, strict=True))))
-    for number, row in enumerate(rows):
-        np.testing.assert_array_equal(batch.watts["kettle"][number], fitted.predict(row).watts["kettle"][0])
-
-
-@pytest.mark.parametrize("attacker", ALL, ids=lambda one: type(one).__name__)
-def test_a_target_without_a_known_minute_is_refused(attacker):
-    household = home(2)
-    household.appliances_w["kettle"][:] = np.nan
-    with pytest.raises(InputError, match="kettle has no known minute"):
-        attacker.fit([household], ["kettle"], RNG)
 
 
 def test_days_on_which_the_clocks_change_are_days_of_the_same_clock():

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from meterveil.attackers.baselines import AlwaysOff, Mean
 from meterveil.attackers.classical import cluster_means, floor_w, running_levels_w
 from meterveil.attackers.co import CO, nearest_combination
-from meterveil.attackers.protocol import AGGREGATE, Meter, meter_of
-from meterveil.contracts.homes import home, scores
+from meterveil.attackers.protocol import AGGREGATE, meter_of
+from meterveil.contracts.attackers import home, scores
 from meterveil.errors import InputError
 
 TARGETS = ["kettle", "microwave", "fridge"]
@@ -80,26 +80,6 @@ def test_the_aggregate_is_the_floor_and_the_sum_of_what_is_said():
     said = attacker.predict(meter).watts
     parts = floor_w(meter.reading_w, 31) + sum(said[name] for name in TARGETS)
     np.testing.assert_allclose(said[AGGREGATE], parts)
-
-
-def test_what_is_stored_reads_as_what_was_fitted():
-    attacker, meter = fitted([*TARGETS, AGGREGATE]), meter_of(home(1, seed=2))
-    again = CO().restored([*TARGETS, AGGREGATE], attacker.arrays())
-    for name, power_w in attacker.predict(meter).watts.items():
-        np.testing.assert_array_equal(again.predict(meter).watts[name], power_w)
-
-
-def test_a_batch_is_read_as_its_rows_are():
-    rows = [meter_of(home(1, seed=seed)) for seed in (1, 2)]
-    batch = fitted().predict(Meter(*(np.concatenate(parts) for parts in zip(*rows, strict=True))))
-    for number, row in enumerate(rows):
-        np.testing.assert_array_equal(batch.watts["fridge"][number], fitted().predict(row).watts["fridge"][0])
-
-
-def test_gaps_are_read_as_the_last_known_reading():
-    meter = meter_of(home(1))
-    gappy = meter._replace(reading_w=np.where(np.arange(1440) % 7 == 3, np.nan, meter.reading_w))
-    assert not np.isnan(fitted().predict(gappy).watts["fridge"]).any()
 
 
 def test_too_many_combinations_are_refused():

@@ -17,8 +17,8 @@ from meterveil.attackers.fhmm.decoding import (
     path_score,
     viterbi,
 )
-from meterveil.attackers.protocol import AGGREGATE, Meter, meter_of
-from meterveil.contracts.homes import home, scores
+from meterveil.attackers.protocol import AGGREGATE, meter_of
+from meterveil.contracts.attackers import home, scores
 
 TARGETS = ["kettle", "microwave", "fridge"]
 RNG = np.random.default_rng(0)
@@ -164,45 +164,6 @@ def test_the_aggregate_is_floor_and_all_chains_together():
     said = attacker.predict(meter_of(day))
     assert AGGREGATE not in said.on
     assert np.sqrt(np.mean((said.watts[AGGREGATE][0] - day.aggregate_w) ** 2)) < 5.0
-
-
-def test_what_is_stored_reads_as_what_was_fitted():
-    for settings in (FHMM(), original_fhmm()):
-        attacker, meter = settings.fit([home()], TARGETS, RNG), meter_of(home(1, seed=2))
-        said, again = (
-            one.predict(meter) for one in (attacker, settings.restored(TARGETS, attacker.arrays()))
-        )
-        for name in TARGETS:
-            np.testing.assert_array_equal(said.watts[name], again.watts[name])
-            np.testing.assert_array_equal(said.on[name], again.on[name])
-
-
-def test_the_same_days_give_the_same_model_whatever_the_seed():
-    first, second = (FHMM().fit([home()], TARGETS, np.random.default_rng(seed)).arrays() for seed in (0, 1))
-    for name, values in first.items():
-        np.testing.assert_array_equal(values, second[name])
-
-
-def test_a_batch_is_read_as_its_rows_are():
-    attacker = FHMM().fit([home()], TARGETS, RNG)
-    rows = [meter_of(home(1, seed=seed)) for seed in (1, 2, 3)]
-    batch = attacker.predict(Meter(*(np.concatenate(parts) for parts in zip(*rows, strict=True))))
-    for number, alone in enumerate(rows):
-        said = attacker.predict(alone)
-        np.testing.assert_array_equal(batch.watts["kettle"][number], said.watts["kettle"][0])
-        np.testing.assert_array_equal(batch.on["fridge"][number], said.on["fridge"][0])
-
-
-def test_a_day_of_gaps_and_an_appliance_that_never_ran_are_no_trouble():
-    household = home()
-    idle = {**household.appliances_w, "toaster": np.zeros(len(household.minutes))}
-    attacker = FHMM().fit(
-        [type(household)("idle", household.minutes, household.aggregate_w, idle)], [*idle], RNG
-    )
-    meter = meter_of(home(1))
-    said = attacker.predict(meter._replace(reading_w=np.full_like(meter.reading_w, np.nan)))
-    assert all(np.isfinite(values).all() for values in (*said.watts.values(), *said.on.values()))
-    assert not (said.on["toaster"] >= 0.5).any()
 
 
 NOT_BY_RMSE = {("redd", "kitchen_outlets_2")}

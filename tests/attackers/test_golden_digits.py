@@ -11,7 +11,7 @@ from small_networks import quickly
 from meterveil import defenders
 from meterveil.attackers.registry import ATTACKERS, version_of
 from meterveil.attackers.threat import masked_copies
-from meterveil.contracts.homes import scores
+from meterveil.contracts.attackers import scores
 from meterveil.data import synthetic
 from meterveil.data.simulation import Setup, mask
 

@@ -17,7 +17,7 @@ from meterveil.attackers.neural import (
     validation_loss,
 )
 from meterveil.attackers.protocol import AGGREGATE, Meter
-from meterveil.contracts.homes import home
+from meterveil.contracts.attackers import home
 from meterveil.data.splits import learning_and_choosing_days
 from meterveil.errors import InputError
 

@@ -1,7 +1,7 @@
-"""What every attacker and every defence keeps, whoever wrote it.
+"""Contracts: the laws that every attacker and every defence keeps, built-in or plug-in.
 
-Another package checks its own in one line of a test, `check_defence(Quiet)`, or by name, once its entry point
-is installed: `python -m meterveil.contracts quiet`.
+Another package checks its own in a test, `check_defence(Quiet)`, or by name once its entry point is
+installed: `python -m meterveil.contracts quiet`.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ __all__ = [
 
 
 def check_attacker(build: Callable[[], Attacker], looks: bool = True) -> None:
-    """Raise `BrokenLawError` with all that an attacker does not keep.
+    """Raise `BrokenLawError` with every law that an attacker breaks.
 
-    It is built and fitted anew for most laws, so `build` should return one that learns within seconds. Not
-    one that never `looks` at the meter is expected to read it.
+    Most laws build and fit it again, so `build` should return one that is fitted within seconds. Give
+    `looks=False` for a baseline that never sees the meter.
     """
     check(ATTACKER_LAWS, AttackerCase(build, looks=looks))
 
 
 def check_defence(build: Callable[[], Policy], moves: bool = True) -> None:
-    """Raise `BrokenLawError` with all that a defence does not keep; `moves` unless it is meant to rest."""
+    """Raise `BrokenLawError` with every law that a defence breaks; `moves=False` for one that never acts."""
     check(DEFENCE_LAWS, DefenceCase(build, moves))

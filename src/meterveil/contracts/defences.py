@@ -1,4 +1,4 @@
-"""The laws of defences: the battery's, and a policy's own word (causal, without hidden memory or chance)."""
+"""Laws of defences: the limits of the battery, causality, no hidden memory, no hidden randomness."""
 
 from __future__ import annotations
 
@@ -18,34 +18,34 @@ from meterveil.core.scenario import Scenario
 from meterveil.core.tariff import PAPER_TARIFF
 
 HOUSES, EVENING, MINUTES = 8, 6 * 60, 14 * 60
-"""From 18:00 over midnight to 8:00: what is left of one day's budget, and all of the next one's."""
+"""Households, and minutes from 18:00 over midnight to 8:00, which use the budgets of two days."""
 
 LIBRARY = Library.of([("kettle", [1500.0, 2500.0, 2000.0]), ("oven", [1800.0] * 20)], "test")
 
 
 @dataclass(frozen=True)
 class DefenceCase:
-    """Hold what is put to the test."""
+    """Defence under test."""
 
     build: Callable[[], Policy]
     moves: bool = True
-    """False for a defence that rests, whatever the load does."""
+    """False for a defence that never acts."""
 
     @cached_property
     def ordinary(self) -> Trace:
-        """What it does in an ordinary night."""
+        """Trace of an ordinary night."""
         return self.play(world())
 
     def play(
         self, scenario: Scenario, battery: Battery | None = None, soc: float | FloatArray = 0.5
     ) -> Trace:
-        """Let a new one act with the same dice as always."""
+        """Build the defence and run it, always with the same generators."""
         rngs = [np.random.default_rng([1, row]) for row in range(scenario.batch)]
         return rollout(self.build(), battery or Battery(), LIBRARY, scenario, rngs, soc)
 
 
 def world(seed: int = 0, gaps: float = 0.0) -> Scenario:
-    """Draw the loads of some households over a night, a share of them unknown."""
+    """Make random loads of some households over a night, with a share of unknown minutes."""
     rng = np.random.default_rng(seed)
     load_w = np.abs(rng.normal(300.0, 400.0, (HOUSES, MINUTES)))
     load_w[rng.random(load_w.shape) < gaps] = np.nan
@@ -55,37 +55,29 @@ def world(seed: int = 0, gaps: float = 0.0) -> Scenario:
 
 
 def the_battery_stays_within_its_limits(case: DefenceCase) -> None:
-    """Expect SoC, power and budget within limits, and no export."""
     trace = case.ordinary
     expect(trace.soc.min() >= 0.1, f"SoC fell to {trace.soc.min():.3f}; the least is 0.1")
     expect(trace.soc.max() <= 0.9, f"SoC rose to {trace.soc.max():.3f}; the most is 0.9")
     most_w = np.abs(trace.power_w).max()
     expect(most_w <= 4000.0, f"the battery ran at {most_w:.0f} W; the most is 4,000")
-    expect(
-        trace.meter_w.min() >= 0.0, f"the meter showed {trace.meter_w.min():.0f} W; nothing may be exported"
-    )
-    expect(
-        moved_kwh(trace).max() <= 8.0 + 1e-9,
-        f"it moved {moved_kwh(trace).max():.2f} kWh a day; 8 are allowed",
-    )
+    least_w, most_kwh = trace.meter_w.min(), moved_kwh(trace).max()
+    expect(least_w >= 0.0, f"the meter showed {least_w:.0f} W; export is not allowed")
+    expect(most_kwh <= 8.0 + 1e-9, f"it moved {most_kwh:.2f} kWh a day; 8 are allowed")
 
 
 def it_moves_energy_unless_it_is_meant_to_rest(case: DefenceCase) -> None:
-    """Expect something: a defence that does nothing protects nobody."""
     moved = moved_kwh(case.ordinary).sum()
     expect((moved > 0.0) == case.moves, f"it moved {moved:.2f} kWh")
 
 
 def it_survives_gaps_and_rests_in_them(case: DefenceCase) -> None:
-    """Expect no movement where there is no reading."""
     scenario = world(gaps=0.1)
     trace = case.play(scenario)
     expect(np.isfinite(trace.soc).all(), "SoC is not a number after a minute without a reading")
     expect(np.all(trace.power_w[np.isnan(scenario.load_w)] == 0.0), "it moved energy in a gap")
 
 
-def it_wakes_up_after_an_evening_without_readings(case: DefenceCase) -> None:
-    """Expect that an unknown load does not stay in its memory."""
+def it_acts_again_after_an_evening_without_readings(case: DefenceCase) -> None:
     scenario = world()
     scenario.load_w[:, :EVENING] = np.nan
     evening, morning = moved_kwh(case.play(scenario)).T
@@ -93,16 +85,17 @@ def it_wakes_up_after_an_evening_without_readings(case: DefenceCase) -> None:
     expect(not case.moves or morning.sum() > 0.0, "it never moved again")
 
 
-def the_same_seed_gives_the_same_trace_and_a_neighbour_changes_nothing(case: DefenceCase) -> None:
-    """Expect all chance from `view.chance`, row by row."""
+def the_same_seed_gives_the_same_trace_whatever_else_is_in_the_batch(case: DefenceCase) -> None:
     again = case.play(world()).power_w
-    expect(same(again, case.ordinary.power_w), "a second run differs: take chance from view.chance alone")
+    expect(
+        same(again, case.ordinary.power_w), "a second run differs: use random numbers of view.chance alone"
+    )
     few = case.play(world().rows(slice(0, 3))).power_w
-    expect(same(few, case.ordinary.power_w[:3]), "fewer neighbours change what a household does")
+    expect(same(few, case.ordinary.power_w[:3]), "other households in the batch change what a household does")
 
 
 def a_fleet_of_different_batteries_acts_as_each_household_alone(case: DefenceCase) -> None:
-    """Expect that every field of the battery may be one number, or one for each household."""
+    """Expect support for battery fields that are one number or one for each household."""
     rng, scenario = np.random.default_rng(3), world(gaps=0.02)
     fleet = Battery(
         capacity_kwh=rng.uniform(1.0, 12.0, HOUSES),
@@ -117,27 +110,25 @@ def a_fleet_of_different_batteries_acts_as_each_household_alone(case: DefenceCas
         own = {part.name: np.broadcast_to(getattr(fleet, part.name), HOUSES)[row] for part in fields(Battery)}
         rngs = [np.random.default_rng([1, row])]
         alone = rollout(case.build(), Battery(**own), LIBRARY, scenario.rows([row]), rngs)
-        expect(same(alone.power_w[0], together[row]), "a household alone acts otherwise than in a fleet")
+        expect(same(alone.power_w[0], together[row]), "a household alone acts differently than in a fleet")
 
 
-def all_memory_travels_and_no_decision_changes_what_it_was_given(case: DefenceCase) -> None:
-    """Expect the same command from the same view and memory, as often as they come."""
+def all_state_is_in_its_memory_and_no_decision_changes_its_input(case: DefenceCase) -> None:
     policy, scenario = case.build(), world(gaps=0.1)
     memory = policy.initial(HOUSES)
     for minute in range(1, 60):
         view = view_of(scenario, minute)
         before, seen = copy.deepcopy((memory, view))
         command, after = policy.decide(view, memory)
-        expect(same(memory, before), "it changed the memory that it was given: return a new one")
-        expect(same(view[2:], seen[2:]), "it changed what it was shown: work on copies")
+        expect(same(memory, before), "it changed the memory in its input: return a new one")
+        expect(same(view[2:], seen[2:]), "it changed the view in its input: work on copies")
         again, after_again = policy.decide(seen, before)
-        expect(same(tuple(command), tuple(again)), "asked twice, it commands otherwise: keep all in `memory`")
-        expect(same(after, after_again), "asked twice, it remembers otherwise: keep all in `memory`")
+        agrees = same((*command, after), (*again, after_again))
+        expect(agrees, "called twice, it decides differently: keep all state in `memory`")
         memory = after
 
 
-def the_future_does_not_reach_back(case: DefenceCase) -> None:
-    """Expect that what comes later changes nothing before."""
+def later_loads_do_not_change_earlier_decisions(case: DefenceCase) -> None:
     scenario, other = world(), world(seed=9)
     load_w = np.concatenate([scenario.load_w[:, :700], other.load_w[:, 700:]], axis=1)
     changed = case.play(replace(scenario, load_w=load_w)).power_w
@@ -145,13 +136,11 @@ def the_future_does_not_reach_back(case: DefenceCase) -> None:
 
 
 def a_battery_without_budget_moves_nothing(case: DefenceCase) -> None:
-    """Expect that a budget of nothing is kept as well."""
     power_w = case.play(world(), Battery(budget_kwh=0.0)).power_w
     expect(np.all(power_w == 0.0), "it moved energy")
 
 
 def a_battery_at_or_past_an_end_of_its_range_only_moves_back_in(case: DefenceCase) -> None:
-    """Expect that a battery that was found too full or too empty is not driven further out."""
     soc = np.tile([0.05, 0.1, 0.9, 1.0], HOUSES // 4)
     trace = case.play(world(), soc=soc)
     expect(np.all(trace.soc.min(axis=1) >= np.minimum(soc, 0.1)), "it discharged below the range")
@@ -159,13 +148,13 @@ def a_battery_at_or_past_an_end_of_its_range_only_moves_back_in(case: DefenceCas
 
 
 def moved_kwh(trace: Trace) -> FloatArray:
-    """Sum up what was moved before and after midnight, (house, day)."""
+    """Return the energy moved before and after midnight, (house, day)."""
     evening_w, morning_w = np.split(np.abs(trace.power_w), [EVENING], axis=1)
     return np.stack([evening_w.sum(axis=1), morning_w.sum(axis=1)], axis=1) * KWH_PER_W_MINUTE
 
 
 def view_of(scenario: Scenario, minute: int) -> View:
-    """Show one minute to a policy, with batteries in any state."""
+    """Make the view of one minute, with batteries in random states."""
     rng, clock = np.random.default_rng(minute), scenario.minute_of_day[:, minute]
     state = BatteryState(rng.uniform(0.1, 0.9, HOUSES), rng.uniform(0.0, 8.0, HOUSES))
     load_w, meter_w = scenario.load_w[:, minute], scenario.load_w[:, minute - 1] + 10.0
@@ -177,11 +166,11 @@ DEFENCE_LAWS: tuple[Law[DefenceCase], ...] = (
     the_battery_stays_within_its_limits,
     it_moves_energy_unless_it_is_meant_to_rest,
     it_survives_gaps_and_rests_in_them,
-    it_wakes_up_after_an_evening_without_readings,
-    the_same_seed_gives_the_same_trace_and_a_neighbour_changes_nothing,
+    it_acts_again_after_an_evening_without_readings,
+    the_same_seed_gives_the_same_trace_whatever_else_is_in_the_batch,
     a_fleet_of_different_batteries_acts_as_each_household_alone,
-    all_memory_travels_and_no_decision_changes_what_it_was_given,
-    the_future_does_not_reach_back,
+    all_state_is_in_its_memory_and_no_decision_changes_its_input,
+    later_loads_do_not_change_earlier_decisions,
     a_battery_without_budget_moves_nothing,
     a_battery_at_or_past_an_end_of_its_range_only_moves_back_in,
 )

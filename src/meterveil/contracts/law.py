@@ -1,4 +1,4 @@
-"""A law: a function that says in its name what holds, and raises where it does not."""
+"""Laws: functions whose name states what holds and that raise where it does not."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ Law = Callable[[Case], None]
 
 
 class BrokenLawError(AssertionError):
-    """Say in plain words what was found instead of what the contract promises."""
+    """Violation of a contract, with what was expected and what was found."""
 
 
 def expect(holds: object, otherwise: str) -> None:
-    """Raise unless something holds."""
+    """Raise `BrokenLawError` with the message `otherwise` unless `holds`."""
     if not holds:
         raise BrokenLawError(otherwise)
 
 
 def same(first: Any, second: Any) -> bool:
-    """Tell whether two values, or all that they hold, agree to the last bit; unknown agrees with unknown."""
+    """Tell whether two values, with all their elements, are equal bit for bit; NaN equals NaN."""
     try:
         np.testing.assert_equal(first, second)
     except AssertionError:
@@ -31,12 +31,12 @@ def same(first: Any, second: Any) -> bool:
 
 
 def title(law: Law[Case]) -> str:
-    """Read a law's name as a sentence."""
+    """Return the name of a law as a sentence."""
     return law.__name__.replace("_", " ")
 
 
 def verdicts(laws: Sequence[Law[Case]], case: Case) -> Iterator[tuple[str, str]]:
-    """Try every law; return its sentence, and what is wrong, "" where nothing is."""
+    """Check every law; yield its sentence and what is wrong, "" where it holds."""
     for law in laws:
         try:
             law(case)
@@ -49,7 +49,7 @@ def verdicts(laws: Sequence[Law[Case]], case: Case) -> Iterator[tuple[str, str]]
 
 
 def check(laws: Sequence[Law[Case]], case: Case) -> None:
-    """Raise one error with all that is wrong."""
+    """Raise one error that lists every broken law."""
     broken = [f"- {law}: {wrong}" for law, wrong in verdicts(laws, case) if wrong]
     if broken:
         raise BrokenLawError("\n".join([f"{len(broken)} of {len(laws)} laws are broken:", *broken]))
