@@ -14,6 +14,11 @@ from meterveil.errors import InputError
 START = pd.Timestamp("2024-01-10", tz="UTC")
 
 
+@pytest.fixture(autouse=True)
+def computer_in_utc(monkeypatch):
+    monkeypatch.setenv("TZ", "UTC")
+
+
 def write(folder: Path, text: str, name: str = "home.csv") -> Path:
     path = folder / name
     path.write_text(text, encoding="utf-8")
@@ -100,7 +105,7 @@ def test_days_up_to_the_twelfth_are_read_in_the_order_in_which_they_follow_each_
 
 def test_dates_that_follow_each_other_in_neither_order_are_asked_about(tmp_path):
     stamps = [f"0{day}/0{month}/2024 00:0{minute}" for day, month in ((1, 2), (4, 6)) for minute in (0, 1)]
-    with pytest.raises(InputError, match=r"'01/02/2024 00:00' begins with the day or the month.*2024-01-31"):
+    with pytest.raises(InputError, match=r"'01/02/2024 00:00' may begin with the day or the month"):
         read_table(write(tmp_path, rows(stamps, [200] * 4)))
 
 
@@ -151,10 +156,35 @@ def test_a_year_after_a_dash_is_no_offset(tmp_path):
     assert home.days() == [date(2024, 1, 30), date(2024, 1, 31), date(2024, 2, 1)]
 
 
-def test_stamps_without_a_zone_are_utc_and_said(tmp_path):
-    home = read_table(write(tmp_path, rows(["2024-06-01 00:00", "2024-06-01 00:01"], [200, 300])))
-    assert home.minutes[0] == pd.Timestamp("2024-06-01", tz="UTC")
-    assert any("no time zone: taken as UTC" in note for note in home.notes)
+@pytest.mark.parametrize(
+    ("stamps", "timezone"),
+    [
+        (["2024-06-01 00:00", "2024-06-01 00:01"], "America/New_York"),
+        (["1717200000", "1717200060"], "America/New_York"),
+        (["2024-06-01T00:00+02:00", "2024-06-01T00:01+02:00"], "UTC+02:00"),
+        (["2024-06-01T00:00-0330", "2024-06-01T00:01-0330"], "UTC-03:30"),
+        (["2024-06-01T00:00Z", "2024-06-01T00:01Z"], "UTC"),
+        (["2024-03-31T01:59+01:00", "2024-03-31T03:00+02:00"], "Europe/Berlin"),
+        (["2024-11-03T01:59-04:00", "2024-11-03T01:00-05:00"], "America/New_York"),
+        (["2024-04-30T00:00+03:30", "2024-04-30T00:01+04:30"], "UTC+03:30"),
+    ],
+)
+def test_days_are_those_of_the_offsets_in_the_stamps_else_of_the_computer(
+    tmp_path, monkeypatch, stamps, timezone
+):
+    monkeypatch.setenv("TZ", "America/New_York")
+    path = write(tmp_path, rows(stamps, [200, 300]))
+    home = read_table(path, allow_coarse=True)
+    assert home.timezone == timezone
+    assert any(f"time zone: {timezone}" in note for note in home.notes)
+    assert read_table(path, timezone="Asia/Tokyo", allow_coarse=True).timezone == "Asia/Tokyo"
+
+
+def test_a_day_of_stamps_with_an_offset_begins_at_midnight_of_that_offset(tmp_path):
+    index = pd.date_range("2024-01-10", "2024-01-12 23:59", freq="min", tz="Europe/Berlin")
+    home = read_table(write(tmp_path, rows([stamp.isoformat() for stamp in index], [300] * len(index))))
+    assert (home.timezone, len(home.days())) == ("UTC+01:00", 3)
+    assert len(home.day(date(2024, 1, 11)).minutes) == 1440
 
 
 def test_the_repeated_hour_of_autumn_is_told_apart_by_order(tmp_path):
@@ -412,9 +442,9 @@ def test_parquet_is_read_like_text(tmp_path):
     index = minutes(3).tz_convert("Europe/London")
     path = tmp_path / "home.parquet"
     pq.write_table(pa.table({"when": pa.array(index), "power_kw": [0.1, 2.5, 0.08]}), path)
-    home = read_table(path, timezone="Europe/London")
+    home = read_table(path)
     assert home.aggregate_w.tolist() == [100.0, 2500.0, 80.0]
-    assert home.minutes[0] == START
+    assert (home.minutes[0], home.timezone) == (START, "Europe/London")
 
 
 def test_a_parquet_file_without_any_stamp_is_refused(tmp_path):

@@ -1,14 +1,19 @@
-"""Stamps of any common writing as Unix seconds: numbers, ISO 8601, day-first dates, local clocks.
+"""Time stamps in any common format as Unix seconds, and the time zone of the household's civil days.
 
-A local clock repeats an hour in autumn and skips one in spring. The repeated hour is told apart by the
-order of the rows; a stamp in the skipped hour comes from a clock that was not put forward, so it is.
+The zone is the one that the caller names, else the one that the stamps' own UTC offsets belong to, else the
+computer's. A local clock repeats an hour in autumn and skips one in spring: the order of the rows tells the
+repeated hours apart, and stamps in the skipped hour are moved forward.
 """
 
 from __future__ import annotations
 
+import os
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+from datetime import datetime, timedelta, tzinfo
+from pathlib import Path
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
 import numpy as np
 import numpy.typing as npt
@@ -23,41 +28,77 @@ UNIX_FACTORS = (1, 1_000, 1_000_000, 1_000_000_000)
 """Unix seconds, milliseconds, microseconds, nanoseconds."""
 
 OFFSET = re.compile(r"(?:Z|UTC|GMT|[T :]\d{2,6}(?:[.,]\d+)?\s*[+-]\d{1,2}(?::?\d{2})?)$")
-"""A zone at the end; digits after a sign are one only where a time of day precedes them."""
+"""A UTC offset at the end of a stamp; digits after a sign are one only after a time of day."""
 
 YEAR_FIRST = re.compile(r"^\d{4}([-/.])\d{1,2}\1\d{1,2}")
 YEAR_LAST = re.compile(r"^(\d{1,2})([-/.])(\d{1,2})\2(\d{4}|\d{2})(?=\D|$)")
+FIXED = re.compile(r"UTC[+-]\d{2}:\d{2}")
+
+WELL_KNOWN_ZONES = (
+    "Europe/London",
+    "Europe/Berlin",
+    "Europe/Athens",
+    "America/New_York",
+    "America/Chicago",
+    "America/Denver",
+    "America/Los_Angeles",
+    "Australia/Sydney",
+)
+"""Zones tried first where several match a file's offsets; all that match give the same days."""
 
 
 @dataclass(frozen=True)
 class Stamps:
-    """Hold Unix seconds (UTC), NaN where a row has no stamp, and what had to be assumed."""
+    """Unix seconds (UTC), NaN where a row has no stamp, with the household's time zone."""
 
     seconds: FloatArray
     timezone: str
     notes: tuple[str, ...] = ()
+    """Assumptions made about the stamps."""
 
 
 def parse_stamps(where: str, column: pa.ChunkedArray, timezone: str | None) -> Stamps:
-    """Read a column of stamps; `timezone` is that of the household's clock, UTC if not given."""
-    zone = check_timezone(timezone or "UTC")
+    """Read a column of stamps; `timezone` is the zone of the household's days and of its clock."""
+    given = check_timezone(timezone) if timezone else None
     if pa.types.is_timestamp(column.type) or pa.types.is_date(column.type):
-        return _from_index(where, pd.DatetimeIndex(column.to_pandas()), zone, timezone)
+        index = pd.DatetimeIndex(column.to_pandas())
+        return _from_index(index, given, zone_name(index.tz) if index.tz else None)
     text = pd.Series(column.to_pandas())
     numbers = pd.to_numeric(text, errors="coerce")
     if numbers.notna().any() and (numbers.notna() | text.isna()).all():
-        return Stamps(_unix_seconds(where, numbers.to_numpy(dtype=np.float64)), zone, _zone_note(timezone))
-    return _from_text(where, text.astype("string").str.strip(), zone, timezone)
+        zone, notes = _zone(given, None)
+        return Stamps(_unix_seconds(where, numbers.to_numpy(dtype=np.float64)), zone, notes)
+    return _from_text(where, text.astype("string").str.strip(), given)
 
 
 def check_timezone(timezone: str) -> str:
-    """Reject a time zone that the tz database does not know."""
+    """Reject a time zone that is neither in the tz database nor a fixed offset such as UTC+01:00."""
+    if FIXED.fullmatch(timezone):
+        return timezone
     try:
         return ZoneInfo(timezone).key
     except (ZoneInfoNotFoundError, ValueError, OSError):
         raise InputError(
             f"{timezone!r} is not a time zone; give a name of the tz database, such as Europe/London"
         ) from None
+
+
+def zone_name(zone: tzinfo) -> str:
+    """Return the name of a zone: a key of the tz database, or a fixed offset such as UTC+01:00."""
+    name = str(getattr(zone, "key", None) or getattr(zone, "zone", None) or "")
+    offset = zone.utcoffset(datetime(2000, 1, 1))
+    return name or _fixed(int((offset or timedelta()).total_seconds()))
+
+
+def computer_timezone() -> str:
+    """Return the computer's time zone; a fixed offset where the system does not name it."""
+    place = Path("/etc/localtime")
+    linked = str(place.resolve()).rpartition("zoneinfo/")[2] if place.is_symlink() else ""
+    for name in (os.environ.get("TZ", "").removeprefix(":"), linked):
+        if name in available_timezones():
+            return name
+    offset = datetime.now().astimezone().utcoffset() or timedelta()
+    return _fixed(int(offset.total_seconds()))
 
 
 def looks_like_stamps(column: pa.ChunkedArray) -> bool:
@@ -72,6 +113,54 @@ def looks_like_stamps(column: pa.ChunkedArray) -> bool:
     )
 
 
+def _zone(given: str | None, own: str | None) -> tuple[str, tuple[str, ...]]:
+    """Choose the zone of the civil days, and note it where the caller did not name it."""
+    if given:
+        return given, ()
+    if own:
+        return own, (f"time zone: {own}, from the UTC offsets of the stamps",)
+    zone = computer_timezone()
+    return zone, (f"time zone: {zone}, the computer's, as the stamps have none; name another if needed",)
+
+
+def _fixed(offset_s: int) -> str:
+    if offset_s == 0:
+        return "UTC"
+    hours, minutes = divmod(abs(offset_s) // 60, 60)
+    return f"UTC{'+' if offset_s > 0 else '-'}{hours:02d}:{minutes:02d}"
+
+
+def _zone_of_offsets(text: pd.Series[str], index: pd.DatetimeIndex) -> str:
+    """Find the zone that the offsets at the end of stamps belong to.
+
+    One offset is a zone of its own. Several are those of a zone with summer time: the first zone with these
+    offsets at every change in the file; failing that, the offset of most rows.
+    """
+    shown = text.str.extract(r"([+-]\d{1,2})(?::?(\d{2}))?$")
+    hours = pd.to_numeric(shown[0]).fillna(0).to_numpy(dtype=np.int64)
+    rest = pd.to_numeric(shown[1]).fillna(0).to_numpy(dtype=np.int64)
+    negative = shown[0].str.startswith("-").fillna(False).to_numpy(dtype=bool)
+    offset_s = 3600 * hours + np.where(negative, -60, 60) * rest
+    known = np.flatnonzero(text.notna())
+    offset_s, index = offset_s[known], index[known]
+    changes = np.flatnonzero(np.diff(offset_s))
+    if len(changes):
+        rows = np.unique(np.concatenate([[0], changes, changes + 1, [len(offset_s) - 1]]))
+        for zone in _candidates():
+            local = index[rows].tz_convert(zone).tz_localize(None)
+            own_s = (local - index[rows].tz_localize(None)).total_seconds()
+            if np.array_equal(own_s, offset_s[rows]):
+                return zone
+    values, counts = np.unique(offset_s, return_counts=True)
+    return _fixed(int(values[counts.argmax()]))
+
+
+def _candidates() -> Iterator[str]:
+    yield computer_timezone()
+    yield from WELL_KNOWN_ZONES
+    yield from sorted(available_timezones())
+
+
 def _unix_seconds(where: str, numbers: FloatArray) -> FloatArray:
     middle = float(np.nanmedian(numbers))
     for factor in UNIX_FACTORS:
@@ -83,7 +172,7 @@ def _unix_seconds(where: str, numbers: FloatArray) -> FloatArray:
     )
 
 
-def _from_text(where: str, text: pd.Series[str], zone: str, timezone: str | None) -> Stamps:
+def _from_text(where: str, text: pd.Series[str], given: str | None) -> Stamps:
     known = text.dropna()
     if known.empty:
         raise InputError(f"{where}: no stamps; give a column with a time in every row")
@@ -91,10 +180,11 @@ def _from_text(where: str, text: pd.Series[str], zone: str, timezone: str | None
     if has_offsets or YEAR_FIRST.match(known.iloc[0]):
         plain = text.str.replace("/", "-").str.replace(r"^(\d{4})\.(\d+)\.(\d+)", r"\1-\2-\3", regex=True)
         parsed = pd.to_datetime(plain, format="ISO8601", utc=has_offsets, errors="coerce")
-        return _from_index(where, _parsed(where, text, parsed), zone, timezone)
+        index = _parsed(where, text, parsed)
+        own = _zone_of_offsets(text, index) if has_offsets and not given else None
+        return _from_index(index, given, own)
     day_first, notes = _day_first(where, known)
-    parsed = _parse_year_last(text, day_first)
-    return _from_index(where, _parsed(where, text, parsed), zone, timezone, notes)
+    return _from_index(_parsed(where, text, _parse_year_last(text, day_first)), given, None, notes)
 
 
 def _parse_year_last(text: pd.Series[str], day_first: bool) -> pd.Series[pd.Timestamp]:
@@ -108,60 +198,50 @@ def _parse_year_last(text: pd.Series[str], day_first: bool) -> pd.Series[pd.Time
 
 
 def _day_first(where: str, known: pd.Series[str]) -> tuple[bool, tuple[str, ...]]:
+    """Tell day/month from month/day: by a number above 12, by dots, else by which days follow each other."""
     parts = known.str.extract(YEAR_LAST.pattern)
     if parts[0].isna().any():
-        bad = known[parts[0].isna()]
-        raise InputError(
-            f"{where}, row {bad.index[0] + 1}: {bad.iloc[0]!r} is not a stamp; write 2024-01-31 13:00"
-        )
+        raise _bad_stamp(where, known[parts[0].isna()])
     first, second = parts[0].astype(int).max(), parts[2].astype(int).max()
     if first > 12 or parts[1].iloc[0] == ".":
         return True, ()
     if second > 12:
         return False, ("dates are read as month/day/year",)
-    return _day_first_by_neighbours(where, known.iloc[0], parts[[0, 2, 3]].drop_duplicates().astype(int))
-
-
-def _day_first_by_neighbours(where: str, example: str, dates: pd.DataFrame) -> tuple[bool, tuple[str, ...]]:
-    """Choose the order in which most days follow the day before: the other puts months between them."""
+    dates = parts[[0, 2, 3]].drop_duplicates().astype(int)
     if len(dates) == 1:
-        return True, ("dates are read as day/month/year: a single date says nothing about their order",)
-    if _mostly_neighbours(dates.set_axis(["day", "month", "year"], axis=1)):
-        return True, ("dates are read as day/month/year: so they follow each other",)
-    if _mostly_neighbours(dates.set_axis(["month", "day", "year"], axis=1)):
-        return False, ("dates are read as month/day/year: so they follow each other",)
+        return True, ("dates are read as day/month/year: a single date does not show their order",)
+    for columns in (["day", "month", "year"], ["month", "day", "year"]):
+        days = pd.to_datetime(dates.set_axis(columns, axis=1)).sort_values().diff().dt.days.dropna()
+        if (days == 1).mean() > 0.5:
+            return columns[0] == "day", (f"dates are read as {'/'.join(columns)}: so they follow each other",)
     raise InputError(
-        f"{where}: whether {example!r} begins with the day or the month is not clear: in neither order do "
-        "the days follow each other; write the year first: 2024-01-31 13:00"
+        f"{where}: {known.iloc[0]!r} may begin with the day or the month, and in neither order do the days "
+        "follow each other; write the year first: 2024-01-31 13:00"
     )
-
-
-def _mostly_neighbours(dates: pd.DataFrame) -> bool:
-    days = pd.to_datetime(dates).sort_values().diff().dt.days.dropna()
-    return bool((days == 1).mean() > 0.5)
 
 
 def _parsed(where: str, text: pd.Series[str], parsed: pd.Series[pd.Timestamp]) -> pd.DatetimeIndex:
     bad = text[parsed.isna() & text.notna()]
     if not bad.empty:
-        raise InputError(
-            f"{where}, row {bad.index[0] + 1}: {bad.iloc[0]!r} is not a stamp; write 2024-01-31 13:00"
-        )
+        raise _bad_stamp(where, bad)
     return pd.DatetimeIndex(parsed)
 
 
+def _bad_stamp(where: str, bad: pd.Series[str]) -> InputError:
+    row = int(bad.index[0]) + 1
+    return InputError(f"{where}, row {row}: {bad.iloc[0]!r} is not a stamp; write 2024-01-31 13:00")
+
+
 def _from_index(
-    where: str, index: pd.DatetimeIndex, zone: str, timezone: str | None, notes: tuple[str, ...] = ()
+    index: pd.DatetimeIndex, given: str | None, own: str | None, notes: tuple[str, ...] = ()
 ) -> Stamps:
+    zone, zone_notes = _zone(given, own)
+    notes = (*notes, *zone_notes)
     if index.tz is None:
-        index, local_notes = _localised(index, zone)
-        missing = () if timezone else ("stamps have no time zone: taken as UTC; name one if they are local",)
-        notes = (*notes, *missing, *local_notes)
-    else:
-        notes = (*notes, *_zone_note(timezone))
-    seconds = (index.tz_convert("UTC").tz_localize(None).to_numpy() - np.datetime64(0, "s")) / np.timedelta64(
-        1, "s"
-    )
+        index, clock_notes = _localised(index, zone)
+        notes = (*notes, *clock_notes)
+    utc = index.tz_convert("UTC").tz_localize(None).to_numpy()
+    seconds = (utc - np.datetime64(0, "s")) / np.timedelta64(1, "s")
     return Stamps(np.asarray(seconds, dtype=np.float64), zone, notes)
 
 
@@ -182,7 +262,7 @@ def _localised(index: pd.DatetimeIndex, zone: str) -> tuple[pd.DatetimeIndex, tu
 
 
 def _summer_time(index: pd.DatetimeIndex, repeated: IntArray) -> tuple[npt.NDArray[np.bool_], int]:
-    """Tell which of the rows in a repeated hour are still summer time: those before the clock steps back.
+    """Tell which rows of a repeated hour are still summer time: those before the clock steps back.
 
     A file may run backwards; then the clock steps forward once. The second result counts the rows of the
     days on which neither happens exactly once.
@@ -200,7 +280,3 @@ def _summer_time(index: pd.DatetimeIndex, repeated: IntArray) -> tuple[npt.NDArr
         else:
             doubtful += len(rows)
     return summer, doubtful
-
-
-def _zone_note(timezone: str | None) -> tuple[str, ...]:
-    return () if timezone else ("no time zone named: days begin at midnight UTC",)
