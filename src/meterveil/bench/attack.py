@@ -11,12 +11,12 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-import pandas as pd
 
 from meterveil.attackers.fitting import Options, fit
-from meterveil.attackers.protocol import AGGREGATE, Prediction, meter_of
-from meterveil.attackers.registry import ATTACKERS, FLOORS, attacker, version_of
+from meterveil.attackers.protocol import Prediction, meter_of
+from meterveil.attackers.registry import ATTACKERS, attacker, version_of
 from meterveil.attackers.threat import COPIES, adaptive, fixed
+from meterveil.bench.attack_tables import CURVE
 from meterveil.bench.evaluate import OnDone, held_out_rngs
 from meterveil.bench.figures import NOT_USED, number
 from meterveil.bench.metrics import FloatArray
@@ -36,12 +36,6 @@ VERSION = 1
 DEFAULT_COPIES = (0, 1, 3, 6, 12, 24)
 DRAWS = 5
 """Masked forms of the test days that are read, each with randomness that no attacker has seen."""
-
-CURVE = "adaptive curve"
-"""Subject of the runs that are points of a curve."""
-
-BASELINES = ("mean", "off")
-"""Predictors that never see the meter; every attacker has to beat both."""
 
 
 class Readings(NamedTuple):
@@ -121,8 +115,18 @@ class Curve:
     def run(self, point: Point, houses: Houses, names: Sequence[str]) -> Run:
         """Describe a point of the curve for the runs table."""
         library = self.setup.library.digest()[:12]
-        settings = {"subject": CURVE, "defence": self.name, "library": library, "draws": self.draws}
-        return run_of(self.trial, houses, names, **settings, copies=point.copies, epochs=point.epochs)
+        return run_of(
+            self.trial,
+            houses,
+            names,
+            subject=CURVE,
+            defence=self.name,
+            library=library,
+            draws=self.draws,
+            learned_from=self.trial.training_label,
+            copies=point.copies,
+            epochs=point.epochs,
+        )
 
 
 def point_figures(
@@ -177,47 +181,6 @@ def check_epochs(names: Sequence[str]) -> None:
         )
 
 
-class Shortfall(NamedTuple):
-    """Attacker that does not beat a baseline on an appliance that was used."""
-
-    attacker: str
-    appliance: str
-    metric: str  # `rmse` or `f1`
-    value: float
-    baseline: str
-    baseline_value: float
-
-
-def shortfalls(table: pd.DataFrame) -> list[Shortfall]:
-    """Find every case in which a trained attacker does not beat both baselines.
-
-    The table holds the figures of one trial. An appliance counts where it was used, so that F1 is defined.
-    """
-    defined = table[table["value"].notna() & (table["appliance"] != AGGREGATE)]
-    scores: dict[tuple[str, str], dict[str, float]] = {}
-    for row in defined.itertuples():
-        scores.setdefault((str(row.attacker), str(row.appliance)), {})[str(row.metric)] = float(row.value)  # type: ignore[arg-type]
-    cases = []
-    for (name, appliance), own in scores.items():
-        rivals = {rival: scores[rival, appliance] for rival in BASELINES if (rival, appliance) in scores}
-        if name in FLOORS or "f1" not in own or not rivals:
-            continue
-        best = min(rivals, key=lambda rival: rivals[rival]["rmse"])
-        if own["rmse"] >= rivals[best]["rmse"]:
-            cases.append(Shortfall(name, appliance, "rmse", own["rmse"], best, rivals[best]["rmse"]))
-        best = max(rivals, key=lambda rival: _best_f1(rivals[rival]))
-        if _best_f1(own) <= _best_f1(rivals[best]):
-            cases.append(Shortfall(name, appliance, "f1", _best_f1(own), best, _best_f1(rivals[best])))
-    return cases
-
-
-def mean_over_appliances(table: pd.DataFrame, metric: str, column: str = "value") -> dict[str, float]:
-    """Average a metric of every attacker over the appliances for which it is defined (D9, D12)."""
-    chosen = table[(table["metric"] == metric) & (table["appliance"] != AGGREGATE) & table["value"].notna()]
-    means = chosen.dropna(subset=column).groupby("attacker", sort=False)[column].mean()
-    return {str(name): float(value) for name, value in means.items()}
-
-
 def _base(trial: Trial, run: str) -> Figure:
     test = trial.test
     return Figure(test.dataset, test.house, trial.days, trial.aggregate, run=run)
@@ -241,7 +204,3 @@ def _summed_up(figure: Figure, values: FloatArray) -> Figure:
         n_days=len(known),
         note="" if len(known) else NOT_USED,
     )
-
-
-def _best_f1(scores: Mapping[str, float]) -> float:
-    return max(scores[metric] for metric in ("f1", "f1_head") if metric in scores)

@@ -1,21 +1,31 @@
-"""The page of an attack: how strong each attacker is, which is no better than blind, and one day as read."""
+"""Pages and pictures of attacks: attacker strength, a day as it is read, and adaptive curves."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
 import plotly.graph_objects as go
 
 from meterveil.attackers.registry import FLOORS
-from meterveil.bench.cards import Card
-from meterveil.bench.curves import FLOOR, is_reference, lines
-from meterveil.bench.floors import mean_over_appliances, shortfall_rows
-from meterveil.bench.headings import DATASETS, days_read, heading
+from meterveil.bench.attack_tables import (
+    BASELINES,
+    PRIOR,
+    STEPS,
+    CurveTable,
+    curve_rows,
+    heading,
+    mean_over_appliances,
+    notes_of,
+    number_text,
+    shortfall_rows,
+    with_papers,
+)
 from meterveil.bench.metrics import seen
-from meterveil.bench.scoring import score_said
+from meterveil.bench.scoring import score_predictions
 from meterveil.data import outputs
 from meterveil.data.household import Household
 from meterveil.data.protocols import on_threshold_w
@@ -24,140 +34,102 @@ from meterveil.plots.attack import METRICS, Score, predictions_figure, strength_
 from meterveil.plots.html import Section, page
 
 if TYPE_CHECKING:
-    from meterveil.bench.strength import Readings
+    from meterveil.bench.attack import Readings
 
 FILES = ("attack.html",)
 CURVE_FILES = ("adaptive.html",)
 
-_BLIND = (
-    "An attacker that reads an appliance no better than always saying its mean, or always “off”, has learned "
-    "nothing of it. F1 is the better one of those from power and from the on/off head."
+_BASELINE_WORDS = (
+    "Attackers that do not beat both baselines, “mean” and “always off”, on an appliance. F1 is the better "
+    "one of those from power and from the on/off head."
+)
+_CURVE_WORDS = (
+    "Mean over the appliances of masked test days. With 0 copies the attacker never saw the defence. Where a "
+    "curve still rises, the attackers need more training."
 )
 
 
-def write_attack(attacks: Sequence[tuple[Readings, Sequence[Card]]], folder: Path) -> Path:
-    """Write the page of one or more trials; return it."""
+def write_attack(
+    attacks: Sequence[pd.DataFrame],
+    folder: Path,
+    readings: Sequence[Readings] = (),
+    curves: Sequence[CurveTable] = (),
+) -> Path:
+    """Write the page of attacks, with a day as the attackers read it where there are readings."""
     outputs.folder(folder, FILES)
-    sections = [section for readings, cards in attacks for section in _sections(readings, cards)]
-    words = "What attackers read out of the bare meter; nothing defends it."
-    return outputs.write_text(folder / FILES[0], page("What the attackers read", sections, words))
+    sections: list[Section] = []
+    for number, table in enumerate(attacks):
+        sections += _strength_sections(table)
+        if readings:
+            sections.append(Section("One day", "", (), day_picture(readings[number])))
+    sections += map(_curve_section, curves)
+    words = "Attackers estimate appliances from the meter, without a defence."
+    return outputs.writenumber_text(folder / FILES[0], page("What attackers read", sections, words))
 
 
-def write_recorded(cards: Sequence[Card], folder: Path) -> Path:
-    """Write the page of recorded cards, table by table, without fitting anything; return it."""
-    outputs.folder(folder, FILES)
-    sections = [section for several in by_table(cards) for section in _recorded(several)]
-    return outputs.write_text(folder / FILES[0], page("What the attackers read", sections))
-
-
-def write_curve(cards: Sequence[Card], steps: str, folder: Path) -> Path:
-    """Write the page of an adaptive curve; return it."""
+def write_curve(curve: CurveTable, folder: Path) -> Path:
+    """Write the page of an adaptive curve."""
     outputs.folder(folder, CURVE_FILES)
-    words = (
-        "Mean over the appliances of masked test days whose dice no attacker has seen. With 0 copies the "
-        "attacker never saw the defence. Where a curve still rises, the defence is not yet measured."
-    )
-    section = Section(heading(cards), words, (), curve_chart(cards, steps))
-    return outputs.write_text(folder / CURVE_FILES[0], page("How far adaptive attackers get", [section]))
+    text = page("Adaptive attackers", [_curve_section(curve)])
+    return outputs.writenumber_text(folder / CURVE_FILES[0], text)
 
 
-def by_table(cards: Sequence[Card]) -> list[list[Card]]:
-    """Sort cards into tables, each of one data set."""
-    tables: dict[tuple[str, str], list[Card]] = {}
-    for card in cards:
-        tables.setdefault((card.table, card.dataset), []).append(card)
-    return list(tables.values())
+def strength_chart(table: pd.DataFrame) -> go.Figure:
+    """Draw the strength of the attackers beside the paper's and the baselines."""
+    printed = with_papers(table)
+    ours = {metric: mean_over_appliances(table, metric) for metric in METRICS}
+    papers = {metric: mean_over_appliances(printed, metric, "paper") for metric in METRICS}
+    return strength_figure(ours, papers, FLOORS, f"{heading(table)}: mean over appliances")
 
 
-def along(cards: Sequence[Card]) -> dict[str, list[Card]]:
-    """Cut a table into curves along copies and epochs, each with the bare meter; none without a defence."""
-    if "defence" not in cards[0].settings:
-        return {}
-    bare = [card for card in cards if is_reference(card)]
-    points = [card for card in cards if not is_reference(card)]
-    measured = {
-        steps: [card for card in points if (card.settings.get("epochs") is not None) == (steps == "epochs")]
-        for steps in _STEPS
-    }
-    return {steps: [*bare, *found] for steps, found in measured.items() if found}
-
-
-def strength_chart(cards: Sequence[Card]) -> go.Figure:
-    """Draw the strength of the attackers, from the cards of one table and data set alone."""
-    ours = {metric: mean_over_appliances(cards, metric) for metric in METRICS}
-    papers = {metric: mean_over_appliances(cards, metric, reported=True) for metric in METRICS}
-    title = f"{DATASETS[cards[0].dataset]}: mean over appliances, {days_read(cards)}"
-    return strength_figure(ours, papers, FLOORS, title)
+def curve_chart(curve: CurveTable) -> go.Figure:
+    """Draw an adaptive curve, with the scores without a defence and those of guessing from routine."""
+    lines: dict[str, dict[str, dict[int, Score]]] = {metric: {} for metric in METRICS}
+    for step, part in curve.points.groupby(curve.steps):
+        for metric, by_attacker in lines.items():
+            spreads = mean_over_appliances(part, metric, "spread")
+            for name, value in mean_over_appliances(part, metric).items():
+                by_attacker.setdefault(name, {})[int(step)] = Score(value, spreads.get(name, 0.0))  # type: ignore[call-overload]
+    clean = {metric: mean_over_appliances(curve.clean, metric) for metric in METRICS}
+    prior = {metric: scores[PRIOR] for metric, scores in clean.items() if PRIOR in scores}
+    return adaptive_figure(STEPS[curve.steps], lines, clean, prior, heading(curve.points))
 
 
 def day_picture(readings: Readings) -> go.Figure:
-    """Draw what was said of one test day, the one on which most appliances were used."""
+    """Draw the predictions for one test day, the one on which most appliances were used."""
     number = max(range(len(readings.days)), key=lambda n: _used(readings.days[n]))
-    day = readings.days[number]
-    shown = [name for name in readings.said if name not in ("mean", "off")] or list(readings.said)
-    targets = readings.trial.targets
-    said = {name: readings.said[name][number] for name in shown}
-    watts = {
-        name: {target: seen(one.watts[target][0], day.aggregate_w) for target in targets}
-        for name, one in said.items()
-    }
-    notes = {}
-    for name, one in said.items():
-        scores = score_said([one], [day], targets)
+    day, targets = readings.days[number], readings.trial.targets
+    shown = [name for name in readings.predictions if name not in BASELINES] or list(readings.predictions)
+    watts, notes = {}, {}
+    for name in shown:
+        prediction = readings.predictions[name][number]
+        watts[name] = {target: seen(prediction.watts[target][0], day.aggregate_w) for target in targets}
+        scores = score_predictions([prediction], [day], targets)
         for target in targets:
-            notes[name, target] = f"RMSE {scores[target, 'rmse'][0]:.0f} W, F1 {_f1(scores[target, 'f1'][0])}"
+            rmse, f1 = (number_text(float(scores[target, metric][0]), metric) for metric in ("rmse", "f1"))
+            notes[name, target] = f"RMSE {rmse} W, F1 {f1 or 'undefined'}"
     truth = {target: day.appliances_w[target] for target in targets}
-    title = f"{day.name}, {day.minutes[0]:%d %B %Y}: said in colour, true in grey"
+    title = f"{day.name}, {day.minutes[0]:%d %B %Y}: predicted in colour, true in grey"
     return predictions_figure(day.minutes, truth, watts, notes, title)
 
 
-def curve_chart(cards: Sequence[Card], steps: str) -> go.Figure:
-    """Draw an adaptive curve along `steps`, copies or epochs, from its cards alone."""
-    bare = [card for card in cards if is_reference(card)]
-    curves = {
-        metric: {
-            name: {step: Score(*score) for step, score in line.items()}
-            for name, line in lines(cards, metric, steps).items()
-        }
-        for metric in METRICS
-    }
-    clean = {metric: mean_over_appliances(bare, metric) for metric in METRICS}
-    prior = {metric: scores[FLOOR] for metric, scores in clean.items() if FLOOR in scores}
-    return adaptive_figure(_STEPS[steps], curves, clean, prior, heading(cards))
-
-
-_STEPS: Mapping[str, str] = {
-    "copies": "masked copies of the training days",
-    "epochs": "epochs of training at most",
-}
-
-
-def _sections(readings: Readings, cards: Sequence[Card]) -> list[Section]:
-    return [*_strength(cards), Section("As read", "", (), day_picture(readings))]
-
-
-def _strength(cards: Sequence[Card]) -> list[Section]:
-    rows = shortfall_rows(cards)
-    words = _BLIND if len(rows) > 1 else f"{_BLIND} Here every attacker beats both on every appliance."
+def _strength_sections(table: pd.DataFrame) -> list[Section]:
+    rows = shortfall_rows(table)
+    words = _BASELINE_WORDS if len(rows) > 1 else "Every attacker beats both baselines on every appliance."
+    has_baselines = set(BASELINES) & set(table["attacker"])
     return [
-        Section(heading(cards), "", (), strength_chart(cards)),
-        Section("No better than blind", words, rows if len(rows) > 1 else ()),
+        Section(heading(table), "", (), strength_chart(table)),
+        *[Section("No better than the baselines", words, rows if len(rows) > 1 else ())]
+        * bool(has_baselines),
     ]
 
 
-def _recorded(cards: Sequence[Card]) -> list[Section]:
-    """Show one table of one data set: a curve where it is of a defence, the strength otherwise."""
-    curves = along(cards)
-    return [
-        Section(heading(curve), _STEPS[steps], (), curve_chart(curve, steps))
-        for steps, curve in curves.items()
-    ] or _strength(cards)
+def _curve_section(curve: CurveTable) -> Section:
+    rows = curve_rows(curve)
+    words = " ".join([_CURVE_WORDS, *notes_of(rows)])
+    return Section(heading(curve.points), words, rows, curve_chart(curve))
 
 
 def _used(day: Household) -> tuple[int, float]:
     on = [np.any(watts >= on_threshold_w(name)) for name, watts in day.appliances_w.items()]
     return sum(map(int, on)), float(np.mean(~np.isnan(day.aggregate_w)))
-
-
-def _f1(value: float) -> str:
-    return "undefined" if np.isnan(value) else f"{value:.2f}"

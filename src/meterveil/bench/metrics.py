@@ -35,6 +35,14 @@ HARM_SIGN: dict[str, int] = {
 """Metric -> sign of a change that makes an attacker worse."""
 
 
+UNDERTRAINED = "undertrained"
+"""Text in place of a negative leak (D17)."""
+UNDERTRAINED_NOTE = (
+    "undertrained: the attacker scores below guessing from routine, so it needs more training before it can "
+    "measure a defence"
+)
+
+
 class Detection(NamedTuple):
     """Precision, recall and F1 of the on-minutes, or of the uses, of an appliance."""
 

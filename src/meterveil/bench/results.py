@@ -160,8 +160,7 @@ def parse_where(text: str) -> dict[str, Any]:
 
 def write(folder: Path, figures: Iterable[Figure], runs: Sequence[Run]) -> list[Path]:
     """Record figures and their runs, all or none; figures with the same identity are replaced."""
-    fresh = pd.DataFrame([asdict(figure) for figure in figures], columns=list(COLUMNS))
-    fresh[list(NUMBERS)] = fresh[list(NUMBERS)].astype("float64")
+    fresh = to_table(figures)
     texts: dict[Path, str] = {}
     for name, part in fresh.groupby(_file_names(fresh)):
         path = folder / str(name)
@@ -173,6 +172,12 @@ def write(folder: Path, figures: Iterable[Figure], runs: Sequence[Run]) -> list[
     texts[folder / RUNS] = runs_text(run for key, run in known_runs.items() if key in used)
     outputs.write_all({path: outputs.text_writer(text) for path, text in texts.items()})
     return list(texts)
+
+
+def to_table(figures: Iterable[Figure]) -> pd.DataFrame:
+    """Put figures into a table."""
+    table = pd.DataFrame([asdict(figure) for figure in figures], columns=list(COLUMNS))
+    return table.astype(dict.fromkeys(NUMBERS, "float64"))
 
 
 def to_csv(table: pd.DataFrame) -> str:
