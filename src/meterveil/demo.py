@@ -13,7 +13,7 @@ import numpy as np
 
 from meterveil.attackers.protocol import Attacker, FloatArray, meter_of
 from meterveil.attackers.registry import attacker
-from meterveil.bench.scoring import score_said
+from meterveil.bench.scoring import score_predictions
 from meterveil.core.rollout import rollout
 from meterveil.data.household import Household
 from meterveil.data.simulation import Run, episodes
@@ -117,7 +117,7 @@ def _copies(taught: Household, run: Run) -> list[Household]:
 
 def _means(one: Attacker, seen: Household) -> tuple[float, float]:
     """Average over the appliances; F1 from the on/off head where there is one."""
-    scores = score_said([one.predict(meter_of(seen))], [seen], TARGETS)
+    scores = score_predictions([one.predict(meter_of(seen))], [seen], TARGETS)
     f1 = [scores.get((target, "f1_head"), scores[target, "f1"])[0] for target in TARGETS]
     return float(np.nanmean(f1)), float(np.mean([scores[target, "rmse"][0] for target in TARGETS]))
 

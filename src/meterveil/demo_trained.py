@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from meterveil.bench.cards import ThreatModel
-from meterveil.bench.evaluation.measure import Result, Spec, evaluate, measure_bare
-from meterveil.bench.evaluation.page import defence_rows
-from meterveil.bench.evaluation.scores import BEST_F1, strongest
-from meterveil.bench.strength import Trial
+from meterveil.bench.cases import BEST_F1, strongest
+from meterveil.bench.evaluate import Result, Spec, evaluate, measure_undefended
+from meterveil.bench.evaluation_page import defence_rows
+from meterveil.bench.results import ThreatModel
+from meterveil.bench.trial import Trial
 from meterveil.data.household import Household
 from meterveil.defenders.defence import Defence, common_setup, find_defence
 from meterveil.defenders.random_equal import EQUAL
@@ -50,11 +50,11 @@ def measure(
 ) -> list[Result]:
     """Let attackers read the days that nobody learned from, bare and behind each defence."""
     spec = Spec(trial, common_setup(found, seed=trial.seed), ATTACKERS, SEEDS, COPIES)
-    bare = measure_bare(spec, {trial.test.key: household})
+    undefended = measure_undefended(spec, {trial.test.key: household})
     on_done("bare meter")
     measured = []
     for one in found:
-        measured.append(evaluate(bare, one))
+        measured.append(evaluate(undefended, one))
         on_done(one.name)
     return measured
 
@@ -77,9 +77,9 @@ def conclusion(measured: Sequence[Result]) -> str:
     What is trained comes last; it is compared with the best of the others, and with chance that moves as
     much as it does.
     """
-    reads = [(one.contender.name, strongest(one.cases["adaptive"], one.prior, BEST_F1)) for one in measured]
+    reads = [(one.defence.name, strongest(one.cases["adaptive"], one.prior, BEST_F1)) for one in measured]
     left = {name: round(read.masked.value, 2) for name, read in reads}
-    trained, others = measured[-1].contender.name, [name for name, _ in reads[:-1]]
+    trained, others = measured[-1].defence.name, [name for name, _ in reads[:-1]]
     rival, most = min(others, key=left.__getitem__), min(left, key=left.__getitem__)
     chance = next(name for name in others if name.startswith(EQUAL))
     compared = {

@@ -64,14 +64,14 @@ def write_attack(
             sections.append(Section("One day", "", (), day_picture(readings[number])))
     sections += map(_curve_section, curves)
     words = "Attackers estimate appliances from the meter, without a defence."
-    return outputs.writenumber_text(folder / FILES[0], page("What attackers read", sections, words))
+    return outputs.write_text(folder / FILES[0], page("What attackers read", sections, words))
 
 
 def write_curve(curve: CurveTable, folder: Path) -> Path:
     """Write the page of an adaptive curve."""
     outputs.folder(folder, CURVE_FILES)
     text = page("Adaptive attackers", [_curve_section(curve)])
-    return outputs.writenumber_text(folder / CURVE_FILES[0], text)
+    return outputs.write_text(folder / CURVE_FILES[0], text)
 
 
 def strength_chart(table: pd.DataFrame) -> go.Figure:

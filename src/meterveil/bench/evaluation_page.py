@@ -37,8 +37,8 @@ _INTRO = (
 _COLUMNS = (
     "RMSE Inc. and F1 Red. are ratios of means over all attackers and appliances, as in the paper; sig. "
     "counts the cases in which a t-test over seeds finds the attacker worse. F1 is that of the strongest "
-    "attacker. Leak: 100 % = as exposed as without a defence, 0 % = no better than guessing from routine. Neutral cost "
-    "includes the energy to start the next day with the same charge."
+    "attacker. Leak: 100 % = as exposed as without a defence, 0 % = no better than guessing from routine. "
+    "Neutral cost includes the energy to start the next day with the same charge."
 )
 _CO = "CO learns the states of appliances from sub-meters, so it changes little when it adapts."
 _INTERVALS = "Brackets are 95 % intervals over days."

@@ -1,4 +1,4 @@
-"""`meterveil attack`: fit the attackers on a data set's training days and record what they read."""
+"""`meterveil attack`: fit attackers on a data set's training days, and measure or show what they read."""
 
 # ruff: noqa: PLC0415, PLR0913  heavy imports wait for the verb; a verb has as many arguments as it has options
 
@@ -6,23 +6,31 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
 from meterveil.cli import options as opt
-from meterveil.cli.adaptive import curve_of, measured_points, points, write_page
-from meterveil.cli.attack_tables import show_curve, show_recorded, show_strength
-from meterveil.cli.attack_trials import DaysAsked, crossing_trials, load_houses, own_house_trial
 from meterveil.cli.base import check_installed
 from meterveil.data.files import data_folder
 from meterveil.errors import InputError
 
 if TYPE_CHECKING:
-    from meterveil.attackers.fitting import Job
-    from meterveil.bench.adaptive_curve import Curve, Point
-    from meterveil.bench.strength import Trial
+    from meterveil.bench.attack import Curve, Point
+    from meterveil.bench.attack_tables import CurveTable
+    from meterveil.bench.trial import Houses, Trial
+
+_NEEDS = {"--copies": "--adaptive", "--epochs": "--adaptive", "--reserve-days": "--held-out"}
+"""Option -> option without which it means nothing."""
+
+_EXCLUDES = {
+    "--recorded": ("--attackers", "--cross", "--held-out", "--adaptive", "--aggregate"),
+    "--cross": ("--training-days", "--held-out", "--adaptive", "--reserve-days", "--aggregate"),
+    "--adaptive": ("--aggregate",),
+}
+"""Option -> options that do not apply to it."""
 
 
 def attack(
@@ -32,180 +40,263 @@ def attack(
         Path | None, typer.Option(help="Folder with ukdale, redd and refit; default: $METERVEIL_DATA.")
     ] = None,
     attackers: Annotated[
-        str,
-        typer.Option(
-            help="Names separated by commas; default: all of meterveil's own, with --epochs all networks."
-        ),
+        str, typer.Option(help="Names separated by commas; default: all of this package, or all networks.")
     ] = "",
-    cross: Annotated[bool, typer.Option(help="Learn from other houses than the one that is read.")] = False,
-    training_days: Annotated[int, typer.Option(min=2, help="More than the protocol's ten go on.")] = 10,
-    held_out: Annotated[bool, typer.Option(help="Score all held-out days, not the paper's one.")] = False,
+    cross: Annotated[bool, typer.Option(help="Train on other houses than the one that is read.")] = False,
+    training_days: Annotated[int, typer.Option(min=2, help="Training days, from the paper's ten on.")] = 10,
+    held_out: Annotated[bool, typer.Option(help="Read all held-out days instead of one test day.")] = False,
     reserve_days: Annotated[
-        int, typer.Option(help="With --held-out: read no day that this many training days would take.")
+        int, typer.Option(help="With --held-out: leave out the days that this many training days take.")
     ] = 0,
     aggregate: Annotated[
-        str, typer.Option(help="What is read: mains, or submeters for the sum of the appliances asked for.")
+        str, typer.Option(help="What is read: mains, or submeters for the sum of the appliances.")
     ] = "mains",
     adaptive: Annotated[
-        str, typer.Option(metavar="DEFENCE", help="Adapt to what this defence makes of the meter.")
+        str, typer.Option(metavar="DEFENCE", help="Train on days that this defence masked.")
     ] = "",
     copies: Annotated[
-        str, typer.Option(help="With --adaptive: masked copies to learn from, such as 0,1,3,6,12,24.")
+        str, typer.Option(help="With --adaptive: masked copies to train on, such as 0,1,3,6,12,24.")
     ] = "",
     epochs: Annotated[str, typer.Option(help="With --adaptive: epochs to train, such as 2,5,10,20.")] = "",
-    recorded: Annotated[bool, typer.Option(help="Only show what --results holds; fit nothing.")] = False,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of all chance.")] = 0,
+    recorded: Annotated[bool, typer.Option(help="Show what --results holds; fit nothing.")] = False,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of all random numbers.")] = 0,
     workers: Annotated[int, typer.Option(min=1, help="Processes, of one thread each.")] = 2,
     results: Annotated[
         Path | None,
-        typer.Option(help="Folder for the result cards; default: out/results, with --recorded results."),
+        typer.Option(help="Folder of the results table; default: out/results, with --recorded results."),
     ] = None,
     out: opt.Out = Path("out/attack"),
-    pictures: Annotated[
-        Path | None, typer.Option(help="Also save the figures as PNG in this folder.")
-    ] = None,
+    pictures: Annotated[Path | None, typer.Option(help="Also save the figures as PNG here.")] = None,
 ) -> None:
-    """Fit the attackers, score what they read out of the meter; write result cards and a page."""
+    """Fit attackers, score what they read from the meter, and write the figures and a page."""
     from meterveil.bench.attack_page import CURVE_FILES, FILES
     from meterveil.cli.tables import show_file
     from meterveil.data import outputs
     from meterveil.plots import check_picture
 
+    submeters = opt.from_submeters(aggregate)
+    _check_options(
+        {
+            "--recorded": recorded,
+            "--attackers": attackers,
+            "--cross": cross,
+            "--training-days": training_days != 10,
+            "--held-out": held_out,
+            "--reserve-days": reserve_days,
+            "--aggregate": submeters,
+            "--adaptive": adaptive,
+            "--copies": copies,
+            "--epochs": epochs,
+        }
+    )
     if pictures:
         check_picture(pictures / "day.png")
     outputs.folder(out, CURVE_FILES if adaptive else FILES)
-    if not adaptive:
-        _refuse({"--copies": copies, "--epochs": epochs}, "is for --adaptive alone; add it or leave this out")
-    submeters = opt.from_submeters(aggregate)
-    if adaptive:
-        _refuse({"--aggregate": submeters}, "does not apply to --adaptive: it reads the mains; leave it out")
     if recorded:
-        given = {"--attackers": attackers, "--cross": cross, "--held-out": held_out, "--adaptive": adaptive}
-        why = "does not apply to --recorded: all that is recorded is shown; leave it out"
-        _refuse(given | {"--aggregate": submeters}, why)
         show_file("page", _show_recorded(protocol, results or Path("results"), out))
         return
     names = _names(attackers, in_epochs=bool(epochs))
-    cards = outputs.folder(results or Path("out/results"), ())
+    places = _Places(outputs.folder(results or Path("out/results"), ()), out, pictures)
     folder = data_folder(data)
     if cross:
-        given = {"--training-days": training_days != 10, "--held-out": held_out, "--adaptive": adaptive}
-        why = "does not apply to --cross: a crossing has its own days and reads the mains; leave it out"
-        _refuse(given | {"--reserve-days": reserve_days, "--aggregate": submeters}, why)
-        trials = crossing_trials(protocol, seed)
+        from meterveil.bench.trial import crossing_trials
+
+        trials = [(trial, trial.load_houses(folder)) for trial in crossing_trials(protocol, seed)]
     else:
-        days = DaysAsked(training_days, held_out, reserve_days)
-        trials = [own_house_trial(folder, protocol, days, "submeters" if submeters else "mains", seed)]
+        chosen = (training_days, held_out, reserve_days, seed)
+        trials = [_own_house(folder, protocol, submeters, *chosen)]
     if adaptive:
-        steps, asked = points(copies, epochs)
-        curve = curve_of(trials[0], adaptive)
-        page = _adapt(curve, asked, steps, names, _Places(folder, cards, out, pictures), workers)
+        points = _points(copies, epochs)
+        show_file("page", _adapt(*trials[0], adaptive, points, names, places, workers))
     else:
-        page = _attack(trials, names, _Places(folder, cards, out, pictures), workers)
-    show_file("page", page)
+        show_file("page", _attack(trials, names, places, workers))
 
 
 class _Places(NamedTuple):
-    """Where things are read from and written to."""
+    """Folders that are written to."""
 
-    data: Path
     results: Path
     out: Path
     pictures: Path | None
 
 
-def _attack(trials: Sequence[Trial], names: Sequence[str], places: _Places, workers: int) -> Path:
-    from meterveil.bench import cards
-    from meterveil.bench.attack_page import day_picture, strength_chart, write_attack
-    from meterveil.bench.strength import cards_of, read
-    from meterveil.plots import save
+@contextmanager
+def progress(total: int, what: str) -> Iterator[Callable[..., None]]:
+    """Show a bar; call what is yielded with a description, and with `advance=1` where a step is done."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-    attacks = []
-    for trial in trials:
-        with _progress(len(names)) as on_done:
-            readings = read(trial, load_houses(places.data, trial), names, workers, on_done)
-        measured = cards_of(readings)
-        show_strength(measured)
-        cards.write(places.results, measured)
-        attacks.append((readings, measured))
-        if places.pictures:
-            name = f"{trial.table}-{trial.test.dataset}"
-            save(strength_chart(measured), places.pictures / f"{name}-strength.png")
-            save(day_picture(readings), places.pictures / f"{name}-day.png")
-    return write_attack(attacks, places.out)
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(what, total=total)
+        yield lambda text, advance=0: bar.update(task, advance=advance, description=text)
 
 
-def _show_recorded(name: str, results: Path, out: Path) -> Path:
-    from meterveil.bench import cards
-    from meterveil.bench.attack_page import write_recorded
-    from meterveil.bench.floors import from_documents
+def listed(text: str) -> tuple[str, ...]:
+    """Split names at commas, each once."""
+    return tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
+
+
+def _own_house(folder: Path, name: str, submeters: bool, *chosen: int) -> tuple[Trial, Houses]:
+    from meterveil.bench.trial import attack_trial
+    from meterveil.data.load import load
     from meterveil.data.protocols import protocol
 
-    dataset = protocol(name).dataset
-    kinds = ("strength_", "crossing_", "adaptive_")
-    documents = [
-        card
-        for card in cards.read(results)
-        if card["table"].startswith(kinds)
-        and (card["dataset"] == dataset or card["table"].startswith(f"crossing_{dataset}"))
-    ]
-    if not documents:
-        raise InputError(f"{results} holds no attack on {dataset}; run meterveil attack {name} first")
-    found = from_documents(documents)
-    show_recorded(found)
-    return write_recorded(found, out)
+    paper = protocol(name)
+    options = {}
+    if submeters:
+        paper = replace(paper, aggregate="submeters")
+        options = {"appliances": paper.many_day_targets, "aggregate": "submeters"}
+    household = load(folder / paper.dataset, paper.house, **options)
+    training_days, held_out, reserve_days, seed = chosen
+    trial = attack_trial(paper, household, training_days, bool(held_out), reserve_days, seed)
+    return trial, {trial.test.key: household}
+
+
+def _attack(
+    trials: Sequence[tuple[Trial, Houses]], names: Sequence[str], places: _Places, workers: int
+) -> Path:
+    from meterveil.bench import results
+    from meterveil.bench.attack import read, run_of, strength_figures
+    from meterveil.bench.attack_page import day_picture, strength_chart, write_attack
+    from meterveil.bench.attack_tables import heading, strength_rows
+    from meterveil.cli.tables import show_table
+    from meterveil.plots import save
+
+    tables, readings = [], []
+    for trial, houses in trials:
+        with progress(len(names), "fitting attackers") as show:
+            on_done = lambda job: show(f"fitted {job.name}", advance=1)  # noqa: E731
+            readings.append(read(trial, houses, names, workers, on_done))
+        run = run_of(trial, houses, names)
+        figures = strength_figures(readings[-1], run.key)
+        results.write(places.results, figures, [run])
+        tables.append(results.to_table(figures))
+        show_table(strength_rows(tables[-1]), heading(tables[-1]))
+        if places.pictures:
+            stem = f"{trial.test.dataset}-{trial.test.house}-{trial.days}"
+            save(strength_chart(tables[-1]), places.pictures / f"{stem}-strength.png")
+            save(day_picture(readings[-1]), places.pictures / f"{stem}-day.png")
+    return write_attack(tables, places.out, readings)
+
+
+def _show_recorded(name: str, folder: Path, out: Path) -> Path:
+    from meterveil.bench import results
+    from meterveil.bench.attack_page import write_attack
+    from meterveil.bench.attack_tables import curve_tables, heading, strength_rows, strength_tables
+    from meterveil.cli.tables import show_table
+    from meterveil.data.protocols import protocol
+
+    dataset, table = protocol(name).dataset, results.read(folder)
+    tables = strength_tables(table, dataset)
+    if not tables:
+        raise InputError(f"{folder} holds no attack on {dataset}; run meterveil attack {name} first")
+    for part in tables:
+        show_table(strength_rows(part), heading(part))
+    curves = curve_tables(table, results.read_runs(folder), dataset)
+    for curve in curves:
+        _show_curve(curve)
+    return write_attack(tables, out, curves=curves)
 
 
 def _adapt(
-    curve: Curve, asked: Sequence[Point], steps: str, names: Sequence[str], places: _Places, workers: int
+    trial: Trial,
+    houses: Houses,
+    defence: str,
+    points: Sequence[Point],
+    names: Sequence[str],
+    places: _Places,
+    workers: int,
 ) -> Path:
-    from meterveil.bench import cards
-    from meterveil.bench.curves import FLOOR
+    from meterveil.bench import results
+    from meterveil.bench.attack import point_figures, read, run_of, strength_figures
+    from meterveil.bench.attack_page import curve_chart, write_curve
+    from meterveil.bench.attack_tables import PRIOR, curve_tables
+    from meterveil.plots import save
 
-    found = []
-    houses = load_houses(places.data, curve.trial)
-    fits = len({*names, FLOOR}) + len(asked) * len(names)
-    with _progress(fits) as on_done:
-        for made in measured_points(curve, asked, houses, names, workers, on_done):
-            cards.write(places.results, made)
-            found += made
-    show_curve(found, steps)
-    return write_page(found, steps, places.out, places.pictures)
+    curve = _curve(trial, defence)
+    clean_names = tuple(dict.fromkeys((*names, PRIOR)))
+    clean_run = run_of(trial, houses, clean_names)
+    runs = {clean_run.key: clean_run}
+    with progress(len(clean_names) + len(points) * len(names), "fitting attackers") as show:
+        on_done = lambda job: show(f"fitted {job.name}", advance=1)  # noqa: E731
+        figures = strength_figures(read(trial, houses, clean_names, workers, on_done), clean_run.key)
+        for point in points:
+            run = curve.run(point, houses, names)
+            runs[run.key] = run
+            figures += point_figures(curve, point, houses, names, run.key, workers, on_done)
+            results.write(places.results, figures, [*runs.values()])
+    [table] = curve_tables(results.to_table(figures), runs)
+    _show_curve(table)
+    if places.pictures:
+        stem = f"{trial.test.dataset}-{trial.test.house}-{trial.days}-{defence}"
+        save(curve_chart(table), places.pictures / f"{stem}-{table.steps}.png")
+    return write_curve(table, places.out)
+
+
+def _curve(trial: Trial, defence: str) -> Curve:
+    """Use a defence with its default settings and the signatures of this package."""
+    from meterveil.bench.attack import Curve
+    from meterveil.data.settings import library
+    from meterveil.data.simulation import Setup
+    from meterveil.defenders import defender
+
+    return Curve(trial, f"{defence}_shipped_signatures", defender(defence), Setup(library()))
+
+
+def _show_curve(curve: CurveTable) -> None:
+    from meterveil.bench.attack_tables import curve_rows, heading, notes_of
+    from meterveil.cli.tables import show_notes, show_table
+
+    rows = curve_rows(curve)
+    show_table(rows, heading(curve.points))
+    show_notes(notes_of(rows))
+
+
+def _points(copies: str, epochs: str) -> list[Point]:
+    from meterveil.bench.attack import DEFAULT_COPIES, Point
+
+    several = _numbers(copies, "--copies", 0) if copies else DEFAULT_COPIES
+    if not epochs:
+        return [Point(number) for number in several]
+    if copies and len(several) > 1:
+        raise InputError(f"--copies {copies} with --epochs would be two curves; give one number of copies")
+    fixed = several[0] if copies else Point().copies
+    return [Point(fixed, number) for number in _numbers(epochs, "--epochs", 1)]
+
+
+def _numbers(text: str, option: str, least: int) -> tuple[int, ...]:
+    try:
+        numbers = tuple(sorted({int(part) for part in listed(text)}))
+    except ValueError as error:
+        raise InputError(f"{option} {text!r} is not a list of numbers; write it as 1,3,6") from error
+    if not numbers or numbers[0] < least:
+        raise InputError(f"{option} {text!r} is not allowed; give numbers from {least} on, such as 1,3,6")
+    return numbers
 
 
 def _names(text: str, in_epochs: bool) -> tuple[str, ...]:
-    """Read which attackers are asked for: unless some are named, all that can be trained as asked."""
+    """Read the names of attackers; without any, all that can be trained in this way."""
     from meterveil.attackers.registry import ATTACKERS, check_known
 
-    names = tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
+    names = listed(text)
     for name in names:
         check_known(name)
     check_installed("attacking", ATTACKERS if in_epochs else names or ATTACKERS)
     if not in_epochs:
         return names or tuple(ATTACKERS)
-    from meterveil.bench.adaptive_curve import check_epochs, networks
+    from meterveil.bench.attack import check_epochs, networks
 
     check_epochs(names)
     return names or networks(ATTACKERS)
 
 
-def _refuse(given: Mapping[str, object], why: str) -> None:
-    """Refuse options that would be ignored; one is given where its value says something."""
-    for option, value in given.items():
-        if value:
-            raise InputError(f"{option} {why}")
-
-
-@contextmanager
-def _progress(fits: int) -> Iterator[Callable[[Job], None]]:
-    """Show the fits that are made, of at most so many: those that the cache holds never come."""
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, transient=True) as bar:
-        task = bar.add_task("fitting attackers", total=fits)
-
-        def on_done(job: Job) -> None:
-            bar.update(task, advance=1, description=f"fitted {job.name}")
-
-        yield on_done
+def _check_options(given: Mapping[str, object]) -> None:
+    """Refuse options that would be ignored."""
+    for option, others in _EXCLUDES.items():
+        unwanted = [other for other in others if given[option] and given[other]]
+        if unwanted:
+            raise InputError(f"{unwanted[0]} does not apply to {option}; leave it out")
+    for option, needed in _NEEDS.items():
+        if given[option] and not given[needed]:
+            raise InputError(f"{option} applies to {needed} only; add that or leave {option} out")

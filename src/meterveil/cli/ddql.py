@@ -41,7 +41,7 @@ def train(
     asked: Asked, out: Path, resume: bool, days_of: Callable[[Asked], tuple[Household, list[date]]]
 ) -> None:
     """Train, or go on with the training in `out`, and show what came of it."""
-    from meterveil.bench.cards import current_commit
+    from meterveil.bench.results import current_commit
     from meterveil.data import settings
     from meterveil.data.simulation import Setup
     from meterveil.defenders.ddql.run import learn

@@ -53,8 +53,8 @@ def demo(
 
 
 def _whole(seed: int, out: Path, picture: Path | None) -> None:
-    from meterveil.bench.evaluation.days import synthetic_trial
-    from meterveil.bench.evaluation.page import FILES, title_of, write_evaluation
+    from meterveil.bench.evaluation_page import FILES, title_of, write_evaluation
+    from meterveil.bench.trial import synthetic_trial
     from meterveil.cli.tables import show_file, show_line, show_table
     from meterveil.data import outputs
     from meterveil.data.load import load
@@ -75,7 +75,7 @@ def _whole(seed: int, out: Path, picture: Path | None) -> None:
         "and below 0 they are misled or learned too little."
     )
     if picture:
-        _save(measured[-1].played.example, picture)
+        _save(measured[-1].masked.example, picture)
     show_line(f"in short: {conclusion(measured)}", "bold")
     show_file("report", write_evaluation(measured, out, conclusion=conclusion(measured)))
 

@@ -157,7 +157,7 @@ def make_room(out: Path, even_unfinished: bool = False) -> None:
 
 def learn(asked: Asked, out: Path) -> LoadedRun:
     """Train as asked, or go on with what is in the folder, with a progress bar."""
-    from meterveil.bench.cards import current_commit
+    from meterveil.bench.results import current_commit
     from meterveil.data import settings, signatures
     from meterveil.data.simulation import Setup
     from meterveil.defenders.manager import run
