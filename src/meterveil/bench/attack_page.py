@@ -89,7 +89,7 @@ def curve_chart(curve: CurveTable) -> go.Figure:
         for metric, by_attacker in lines.items():
             spreads = mean_over_appliances(part, metric, "spread")
             for name, value in mean_over_appliances(part, metric).items():
-                by_attacker.setdefault(name, {})[int(step)] = Score(value, spreads.get(name, 0.0))  # type: ignore[call-overload]
+                by_attacker.setdefault(name, {})[int(float(str(step)))] = Score(value, spreads.get(name, 0.0))
     clean = {metric: mean_over_appliances(curve.clean, metric) for metric in METRICS}
     prior = {metric: scores[PRIOR] for metric, scores in clean.items() if PRIOR in scores}
     return adaptive_figure(STEPS[curve.steps], lines, clean, prior, heading(curve.points))

@@ -58,21 +58,19 @@ def strength_tables(table: pd.DataFrame, dataset: str) -> list[pd.DataFrame]:
 def curve_tables(table: pd.DataFrame, runs: Mapping[str, Run], dataset: str = "") -> list[CurveTable]:
     """Cut figures into adaptive curves, along copies and along epochs."""
     settings = {key: run.settings for key, run in runs.items() if run.settings.get("subject") == CURVE}
-    points = table[table["run"].isin(settings)]
+    described = pd.DataFrame.from_dict(settings, orient="index").reindex(columns=[*STEPS, "learned_from"])
+    points = table[table["run"].isin(settings)].join(described, on="run")
     if dataset:
         points = where(points, dataset=dataset)
-    points = points.assign(
-        **{name: [settings[run].get(name) for run in points["run"]] for name in (*STEPS, "learned_from")}
-    )
     curves = []
     for key, part in points.groupby([*TRIAL[:-1], "learned_from"], sort=False):
         clean = where(table, threat="clean", **dict(zip(TRIAL, key, strict=True)))
-        clean = where(clean, attacker=[*part["attacker"], PRIOR])
         for _, of_defence in part.groupby("defence", sort=False):
             timed = of_defence["epochs"].notna()
             for steps, chosen in (("copies", of_defence[~timed]), ("epochs", of_defence[timed])):
                 if len(chosen):
-                    curves.append(CurveTable(steps, chosen, clean))
+                    readers = where(clean, attacker=[*chosen["attacker"].unique(), PRIOR])
+                    curves.append(CurveTable(steps, chosen, readers))
     return curves
 
 
@@ -91,16 +89,15 @@ def heading(table: pd.DataFrame) -> str:
 
 def strength_rows(table: pd.DataFrame) -> list[list[str]]:
     """Write a table with one row per attacker and target, ours beside the paper's."""
-    paper = with_papers(table).set_index(["attacker", "appliance", "metric"])
-    pairs = [*dict.fromkeys((name, target) for name, target, _ in paper.index)]
+    printed = with_papers(table)
+    keys = zip(*(printed[name] for name in ("attacker", "appliance", "metric")), strict=True)
+    known = dict(zip(keys, zip(printed["value"], printed["paper"], strict=True), strict=True))
+    pairs = dict.fromkeys((name, target) for name, target, _ in known)
     rows = [["attacker, target", *(part for words in _HEADS.values() for part in (words, "paper"))]]
     for name, target in sorted(pairs, key=lambda pair: _rank(pair[0])):
-        cells = [f"{name} {target}"]
-        for metric in _HEADS:
-            known = (name, target, metric) in paper.index
-            values = paper.loc[(name, target, metric), ["value", "paper"]] if known else [np.nan, np.nan]
-            cells += [number_text(float(value), metric) for value in values]
-        rows.append(cells)
+        values = [(metric, known.get((name, target, metric), (np.nan, np.nan))) for metric in _HEADS]
+        cells = [number_text(value, metric) for metric, both in values for value in both]
+        rows.append([f"{name} {target}", *cells])
     told = [column for column in zip(*rows, strict=True) if any(column[1:])]
     return [list(row) for row in zip(*told, strict=True)]
 
@@ -118,7 +115,7 @@ def curve_rows(curve: CurveTable) -> list[list[str]]:
     best = {key: max(mine.get("f1", 0.0), mine.get("f1_head", 0.0)) for key, mine in scores.items()}
     prior = best.get((PRIOR, "no defence"), np.nan)
     rows = [["attacker, mean over appliances", *(_HEADS[metric] for metric in metrics), "leak %"]]
-    for (name, words), mine in scores.items():
+    for (name, words), mine in sorted(scores.items(), key=lambda item: _rank(item[0][0])):
         clean = best.get((name, "no defence"), np.nan)
         percent = 100 * float(leak("f1", prior, clean, best[name, words]))
         told = UNDERTRAINED if round(np.nan_to_num(percent)) < 0 else number_text(percent, "percent")
