@@ -1,411 +1,366 @@
-"""The experiments as data: which cells there are, what each needs, and what can change its number."""
+"""Experiments as data: which cells there are, what each needs, and what can change its key."""
 
 import json
 from dataclasses import replace
-from types import SimpleNamespace
+from pathlib import Path
 
 import pytest
 from evaluation_runs import write_run
-from meterveil.bench.evaluation.reported import claims, papers_case
 
 from meterveil.attackers.registry import PAPER_SIX
-from meterveil.bench import cards
+from meterveil.bench import results
 from meterveil.bench.reported import TABLES as PRINTED
 from meterveil.bench.reported.claimed import claimed
-from meterveil.bench.reproduce import entrant, measuring, specs
-from meterveil.bench.reproduce.choosing import FULL, QUICK, cells
-from meterveil.bench.reproduce.days import training_days, trial_for
-from meterveil.bench.reproduce.engines import Local
-from meterveil.bench.reproduce.entrant import Entrant
-from meterveil.bench.reproduce.measuring import Excuse, absent_cards
-from meterveil.bench.reproduce.place import Place, built_library
-from meterveil.bench.reproduce.plan import plan
-from meterveil.bench.reproduce.runner import run
-from meterveil.bench.reproduce.specs import OURS, EqualTo, RationOf, Row, Training
-from meterveil.bench.reproduce.task import left
-from meterveil.cli.evaluate import _attackers
+from meterveil.bench.reproduce import experiments, steps
+from meterveil.bench.reproduce.experiments import (
+    FULL,
+    OURS,
+    QUICK,
+    TABLES,
+    DefenceSpec,
+    cell_rows,
+    choose,
+)
+from meterveil.bench.reproduce.plan import plan, record, reproduce, trial_of
+from meterveil.bench.reproduce.runner import Local
+from meterveil.bench.reproduce.steps import PlannedDefence
+from meterveil.bench.reproduce.workspace import Workspace, built_library
 from meterveil.data.cache import cache_folder
 from meterveil.data.load import load
+from meterveil.data.protocols import UKDALE_HOUSE1
 from meterveil.data.signatures import Collection, Signature, save
 from meterveil.data.synthetic import decoy_library
-from meterveil.defenders.defence import trained_defence
 from meterveil.defenders.rationed import Rationed
 from meterveil.errors import InputError
-from meterveil.fingerprint import sources
+
+RECORDED = Path(__file__).parents[2] / "results"
 
 
 @pytest.fixture
-def place(tmp_path):
-    return Place(tmp_path / "results", cache_folder())
+def workspace(tmp_path):
+    return Workspace(tmp_path / "results", cache_folder())
 
 
-def kinds(found):
-    names = [task.kind for task in found.tasks.values()]
-    return {name: names.count(name) for name in names}
+def cells(*arguments, **changes):
+    return [replace(entry.cell, **changes) for entry in choose(*arguments)]
 
 
-def keys(found):
-    return {task.kind: key for key, task in found.tasks.items()}
+def tasks_by_kind(made):
+    kinds = ("probe", "train", "fit", "adapt", "measure")
+    return {kind: {key for key, task in made.tasks.items() if task.kind == kind} for kind in kinds}
 
 
-def test_every_row_that_the_paper_prints_is_a_cell_of_the_same_name():
-    ours = {(cell.table, cell.dataset, cell.row.label) for cell in cells()}
+def count_kinds(made):
+    return {kind: len(keys) for kind, keys in tasks_by_kind(made).items() if keys}
+
+
+def test_every_row_that_the_paper_prints_is_a_row_of_the_same_name():
+    ours = {(entry.table, entry.cell.dataset, entry.row) for entry in choose()}
     for table in PRINTED:
         assert {(table, dataset, label) for dataset, label, _ in claimed(table)} <= ours
 
 
-def test_tables_have_the_data_sets_and_threats_of_their_own_unless_others_are_asked_for():
-    assert {cell.dataset for cell in cells(["battery_sensitivity"])} == {"ukdale"}
-    assert {cell.threat for cell in cells(["battery_sensitivity"])} == {"fixed"}
+def test_every_row_of_every_table_is_recorded_once_with_one_run():
+    figures = results.read(RECORDED)
+    for name, table in TABLES.items():
+        for dataset in table.datasets:
+            for label, conditions in cell_rows(name, dataset):
+                rows = results.where(figures, **conditions, threat="fixed")
+                assert len(set(rows["run"])) == 1, (name, label)
+
+
+def test_a_cell_that_several_tables_show_is_one_cell():
+    shown = [
+        entry.cell
+        for table, row in (
+            ("overall_transfer", "ours"),
+            ("probe_ablation", "transformer"),
+            ("lambda", "lambda 1"),
+        )
+        for entry in choose([table], ["ukdale"], ["fixed"], rows=[row])
+    ]
+    assert len(shown) == 3
+    assert len(set(shown)) == 1
+    assert len({entry.cell for entry in choose()}) < len(choose())
+
+
+def test_tables_have_their_own_data_sets_and_threats_unless_others_are_named():
+    assert {(cell.dataset, cell.threat) for cell in cells(["battery_sensitivity"])} == {("ukdale", "fixed")}
     assert {cell.threat for cell in cells(["many_days"])} == {"fixed", "adaptive"}
-    asked = cells(["battery_sensitivity"], ["redd", "synthetic"], ["adaptive"], rows=["main"])
-    assert [(cell.dataset, cell.threat) for cell in asked] == [
+    named = choose(["battery_sensitivity"], ["redd", "synthetic"], ["adaptive"], rows=["main"])
+    assert [(entry.cell.dataset, entry.cell.threat) for entry in named] == [
         ("redd", "adaptive"),
         ("synthetic", "adaptive"),
     ]
-    assert {cell.table for cell in cells(datasets=["redd"])} == {
-        "overall_transfer",
-        "baseline_comparison",
-        "heldout_day_generalization_redd",
-        "gap_to_chance",
-        "remedies",
-        "many_days",
-    }
-    alone = cells(threats=["adaptive"])
-    assert {cell.table for cell in alone} == {"baseline_comparison", "gap_to_chance", "many_days"}
+    adaptive = {entry.table for entry in choose(threats=["adaptive"])}
+    assert adaptive == {"baseline_comparison", "gap_to_chance", "many_days"}
+    assert "probe_ablation" not in {entry.table for entry in choose(datasets=["redd"])}
 
 
 @pytest.mark.parametrize(
-    ("asked", "words"),
+    ("named", "words"),
     [
-        ({"tables": ["magic"]}, "no table 'magic'; known are overall_transfer; baseline_comparison"),
-        ({"tables": ["heldout"]}, "no table 'heldout'; known are"),
+        ({"tables": ["magic"]}, "no table 'magic'; known are overall_transfer"),
+        ({"tables": ["heldout"]}, "no table 'heldout'"),
         ({"datasets": ["refit"]}, "no data set 'refit'; known are ukdale; redd; synthetic"),
-        ({"threats": ["clean"]}, "no threat model 'clean'; known are fixed; adaptive"),
-        ({"tables": ["lambda_sweep"], "rows": ["ours"]}, "no row 'ours'; known are lambda 0; lambda 0.02"),
-        (
-            {"tables": ["heldout_day_generalization"], "datasets": ["synthetic"]},
-            "heldout_day_generalization cannot be measured on synthetic: the rows name days",
-        ),
-        (
-            {"rows": ["lstm"], "threats": ["adaptive"]},
-            "by default no such row is measured under adaptive attackers; name its table with",
-        ),
+        ({"threats": ["clean"]}, "no threat model 'clean'"),
+        ({"tables": ["lambda_sweep"], "rows": ["ours"]}, "no row 'ours'; known are lambda 0"),
+        ({"tables": ["heldout_day_generalization"], "datasets": ["synthetic"]}, "days of another data set"),
+        ({"rows": ["lstm"], "threats": ["adaptive"]}, "name its table"),
     ],
 )
-def test_what_is_not_known_is_refused_with_what_is(asked, words):
+def test_unknown_names_are_refused(named, words):
     with pytest.raises(InputError, match=words):
-        cells(**asked)
+        choose(**named)
 
 
-def test_the_beginning_of_a_name_is_enough_where_it_is_the_only_one():
-    assert cells(["battery"]) == cells(["battery_sensitivity"])
-    assert {cell.table for cell in cells(["heldout_day_generalization"])} == {"heldout_day_generalization"}
+def test_the_beginning_of_a_table_name_is_enough_if_it_is_unique():
+    assert choose(["battery"]) == choose(["battery_sensitivity"])
 
 
-def test_a_quick_effort_shortens_every_training_and_no_row_changes_its_name():
-    quick, full = (cells(effort=effort) for effort in (QUICK, FULL))
-    assert [cell.title for cell in quick] == [cell.title for cell in full]
-    trainings = [cell.row.defence for cell in quick if isinstance(cell.row.defence, Training)]
-    assert {training.budget_days for training in trainings} == {10.0}
-    assert {cell.seeds for cell in quick} == {2}
+def test_quick_effort_shortens_trainings_and_changes_no_label():
+    quick, full = choose(effort=QUICK), choose(effort=FULL)
+    assert [(entry.table, entry.row, entry.cell.title) for entry in quick] == [
+        (entry.table, entry.row, entry.cell.title) for entry in full
+    ]
+    assert {entry.cell.seeds for entry in quick} == {2}
+    trainings = [entry.cell.spec(entry.cell.defence).training for entry in quick]
+    assert {training.budget_days for training in trainings if training} == {10.0}
 
 
-def test_tables_ask_the_attackers_of_an_evaluation_where_nobody_is_named():
-    asked = {cell.threat: cell.attackers for cell in cells()}
-    assert asked == _attackers("fixed,adaptive", "")
-    assert asked == {"fixed": PAPER_SIX, "adaptive": ("fhmm", "bert4nilm")}
-
-
-def test_an_adaptive_attacker_meets_fewer_trainings_and_a_row_alone_only_where_it_is_named():
-    asked = cells(["baseline_comparison"], ["redd"])
-    assert {(cell.threat, cell.seeds) for cell in asked} == {("fixed", 5), ("adaptive", 3)}
-    rows = {cell.row.label for cell in asked if cell.threat == "adaptive"}
+def test_adaptive_attackers_have_fewer_trainings_and_fewer_rows():
+    chosen = choose(["baseline_comparison"], ["redd"])
+    assert {(entry.cell.threat, entry.cell.seeds) for entry in chosen} == {("fixed", 5), ("adaptive", 3)}
+    attackers = {entry.cell.threat: entry.cell.attackers for entry in chosen}
+    assert attackers == {"fixed": PAPER_SIX, "adaptive": ("fhmm", "bert4nilm")}
+    rows = {entry.row for entry in chosen if entry.cell.threat == "adaptive"}
     assert rows == {"none", "random_equal", "flat", "flat_decoys", "ours"}
-    [named] = cells(["baseline_comparison"], ["redd"], ["adaptive"], rows=["ddql_mi"])
-    assert named.row.label == "ddql_mi"
-    assert [cell.threat for cell in cells(["baseline_comparison"], ["redd"], rows=["ddql_mi"])] == ["fixed"]
+    assert len(choose(["baseline_comparison"], ["redd"], ["adaptive"], rows=["ddql_mi"])) == 1
 
 
-def test_tables_share_the_trainings_that_are_the_same(place):
+def test_tables_share_trainings(workspace):
     tables = ["overall_transfer", "probe_ablation", "signature_size_ablation", "lambda_sweep"]
-    asked = [replace(cell, seeds=2, attackers=("co",)) for cell in cells(tables, ["synthetic"])]
-    found = plan(asked, place)
-    assert kinds(found) == {
-        "probe": 2 * 4,
-        "train": 2 * (1 + 3 + 4 + 7),
-        "attack": 2,
-        "measure": 1 + 4 + 5 + 8,
-    }
+    made = plan(cells(tables, ["synthetic"], seeds=2, attackers=("co",)), workspace)
+    policies = 1 + 3 + 4 + 7
+    assert count_kinds(made) == {"probe": 2 * 4, "train": 2 * policies, "fit": 2, "measure": policies}
 
 
-def test_an_adaptive_attacker_is_fitted_for_every_policy_and_never_for_no_defence(place):
+def test_adaptive_attackers_are_fitted_for_every_policy_but_never_without_a_defence(workspace):
     rows = ["none", "random_equal", "flat", "ours"]
-    asked = cells(["baseline_comparison"], ["synthetic"], ["adaptive"], rows=rows)
-    found = plan([replace(cell, seeds=2, attackers=("co", "fhmm")) for cell in asked], place)
-    assert kinds(found)["adapt"] == 2 * (0 + 1 + 1 + 2)
-    needed = {task.title: task.needs for task in found.tasks.values()}
-    assert len(needed["co against random_equal on synthetic"]) == 2  # the trainings whose throughput it takes
-    assert needed["co against flat on synthetic"] == ()
+    named = (["baseline_comparison"], ["synthetic"], ["adaptive"], FULL, rows)
+    made = plan(cells(*named, seeds=2, attackers=("co", "fhmm")), workspace)
+    assert count_kinds(made)["adapt"] == 2 * (0 + 1 + 1 + 2)
+    needs = {task.title: task.needs for task in made.tasks.values()}
+    assert len(needs["co against random_equal on synthetic"]) == 2  # trainings whose throughput it takes
+    assert needs["co against flat on synthetic"] == ()
 
 
 @pytest.mark.parametrize(("label", "table"), [("one day", "baseline_comparison"), ("many days", "many_days")])
-@pytest.mark.parametrize("threat", specs.THREATS)
-def test_a_gap_needs_exactly_what_the_rows_of_both_defences_need(label, table, threat, place):
-    gap = cells(["gap_to_chance"], ["synthetic"], [threat], QUICK, [label])
-    both = cells([table], ["synthetic"], [threat], QUICK, ["ours", "random_equal"])
-    tasks = [plan(asked, place).tasks for asked in (gap, both)]
-    of_gap, of_both = (
-        {key: task.needs for key, task in found.items() if task.kind != "measure"} for found in tasks
+@pytest.mark.parametrize("threat", experiments.THREATS)
+def test_a_difference_needs_what_both_defences_need(label, table, threat, workspace):
+    gap = plan(cells(["gap_to_chance"], ["synthetic"], [threat], QUICK, [label]), workspace)
+    both = plan(cells([table], ["synthetic"], [threat], QUICK, ["ours", "random_equal"]), workspace)
+    [measure] = tasks_by_kind(gap)["measure"]
+    needed = {need for key in tasks_by_kind(both)["measure"] for need in both.tasks[key].needs}
+    assert set(gap.tasks[measure].needs) == needed
+    assert set(gap.tasks) - {measure} == set(both.tasks) - tasks_by_kind(both)["measure"]
+
+
+def test_a_rationed_defence_shares_trainings_but_not_adaptive_attackers(workspace):
+    rationed, ours = (
+        tasks_by_kind(plan(cells(["remedies"], ["synthetic"], ["adaptive"], QUICK, [row]), workspace))
+        for row in ("rationed, one day", "ours, one day")
     )
-    assert of_gap == of_both
-    [measure] = [task for task in tasks[0].values() if task.kind == "measure"]
-    needed = {key for task in tasks[1].values() if task.kind == "measure" for key in task.needs}
-    assert set(measure.needs) == needed
-    assert len(measure.needs) == len(needed)
+    assert rationed["train"] == ours["train"]
+    assert len(rationed["adapt"]) == len(ours["adapt"])
+    assert not rationed["adapt"] & ours["adapt"]
 
 
-def test_a_quick_gap_is_that_of_quick_trainings():
-    [cell] = cells(["gap_to_chance"], ["synthetic"], ["fixed"], QUICK, ["one day"])
-    [(first, ours), (second, chance)] = cell.row.defences
-    assert (first, second) == ("ours", "random_equal")
-    assert ours.budget_days == 10.0
-    assert chance == EqualTo(ours)
+def test_a_key_changes_with_everything_that_can_change_a_figure(workspace, tmp_path, monkeypatch):
+    def keys(cell, where=workspace):
+        return tasks_by_kind(plan([cell], where))
 
-
-def test_a_key_changes_with_whatever_can_change_the_number(place, tmp_path):
-    [cell] = cells(["overall_transfer"], ["synthetic"])
-    cell = replace(cell, seeds=2, attackers=("co",))
-    same, other = (keys(plan([cell], place)) for _ in range(2))
-    assert same == other
-    whole = Collection.of_library(decoy_library())
-    stronger = (Signature("kettle", (2500.0,) * 9), *whole.signatures[1:])
+    [cell] = cells(["overall_transfer"], ["synthetic"], seeds=2, attackers=("co",))
+    same = keys(cell)
+    assert keys(cell) == same
+    stronger = (Signature("kettle", (2500.0,) * 9), *Collection.of_library(decoy_library()).signatures[1:])
     library = save(Collection("test", stronger), tmp_path / "library.json")
     changed = {
-        "library": keys(plan([cell], replace(place, library=library))),
-        "battery": keys(
-            plan([replace(cell, row=replace(cell.row, battery=(("capacity_kwh", 2.0),)))], place)
-        ),
-        "weight": keys(plan([replace(cell, row=Row("ours", Training(weight=0.5)))], place)),
-        "days": keys(plan([replace(cell, row=replace(cell.row, days="many"))], place)),
-        "attackers": keys(plan([replace(cell, attackers=("mean",))], place)),
+        "library": keys(cell, replace(workspace, library=library)),
+        "battery": keys(replace(cell, battery=(("capacity_kwh", 2.0),))),
+        "weight": keys(replace(cell, defence="ours_lambda_0.5")),
+        "days": keys(replace(cell, days="held_out")),
+        "attackers": keys(replace(cell, attackers=("mean",))),
+        "rule": keys(replace(cell, defence="ours_rationed")),
     }
-    for what, found in changed.items():
-        assert found["measure"] != same["measure"], what
-        assert (found["train"] != same["train"]) == (what in ("library", "battery", "weight")), what
-        assert found["probe"] == same["probe"]
-    assert changed["attackers"]["attack"] == same["attack"]  # the prior, the last of them
+    for name, other in changed.items():
+        assert not other["measure"] & same["measure"], name
+        assert (other["train"] != same["train"]) == (name in ("library", "battery", "weight")), name
+        assert other["probe"] == same["probe"]
+    monkeypatch.setattr(steps, "VERSION", 99)
+    raised = keys(cell)
+    assert raised["measure"] != same["measure"]
+    assert (raised["train"], raised["fit"]) == (same["train"], same["fit"])
 
 
-def test_the_key_of_a_cell_hashes_the_code_that_makes_its_figures(place, monkeypatch):
+def test_a_key_does_not_change_with_a_label_or_with_copies_that_nobody_uses(workspace, monkeypatch):
     [cell] = cells(["baseline_comparison"], ["synthetic"], ["fixed"], QUICK, ["flat"])
-    before = keys(plan([cell], place))
-    read = set()
-
-    def another_hash(*modules):
-        read.update(sources(*modules))
-        return "other"
-
-    monkeypatch.setattr(measuring, "code_hash", another_hash)
-    after = keys(plan([cell], place))
-    assert after["measure"] != before["measure"]
-    assert after["attack"] == before["attack"]
-    names = ("cards", "compare", "measure", "defences", "scores")
-    assert read >= {f"meterveil.bench.evaluation.{name}" for name in names}
+    monkeypatch.setitem(experiments.DEFENCES, "flat_renamed", DefenceSpec("flat"))
+    keys = [set(plan([c], workspace).cells) for c in (cell, replace(cell, defence="flat_renamed", copies=7))]
+    assert keys[0] == keys[1]
 
 
-def test_chance_moves_what_the_trainings_moved_on_their_training_days(place):
+def test_random_equal_moves_what_the_trainings_moved_on_their_training_days(workspace):
     for seed, moved_kwh in enumerate([6.0, 7.5]):
-        folder = place.run(f"of-{seed}")
+        folder = workspace.folder("train", f"of-{seed}")
         folder.mkdir(parents=True)
         (folder / "run.json").write_text(json.dumps({"figures": {"training_days_moved_kwh": moved_kwh}}))
-    one = Entrant("random_equal", EqualTo(OURS), runs=("of-0", "of-1"))
-    [policy] = one.contender(place).policies
+    defence = PlannedDefence("random_equal", DefenceSpec("random_equal", OURS), (), ("of-0", "of-1"))
+    [policy] = defence.load(workspace).policies
     assert policy.throughput_kwh == 6.75
-    assert one.settings(place) == {"equal_to_kwh": 6.75}
+    assert defence.settings(workspace) == {"equal_to_kwh": 6.75}
 
 
-def test_a_ration_holds_the_policies_of_its_trainings_back(place):
+def test_a_rationed_defence_wraps_the_policies_of_its_trainings(workspace):
     home = load("synthetic")
-    write_run(place.run("ration-0"), home.name, home.days()[:2])
-    bare, rationed = (
-        Entrant("ours", defence, runs=("ration-0",)).contender(place) for defence in (OURS, RationOf(OURS))
+    write_run(workspace.folder("train", "ration-0"), home.name, home.days()[:2])
+    plain, rationed = (
+        PlannedDefence("ours", DefenceSpec(rule, OURS), (), ("ration-0",)).load(workspace)
+        for rule in ("", "rationed")
     )
-    [policy], [alone] = rationed.policies, bare.policies
+    [policy] = rationed.policies
     assert isinstance(policy, Rationed)
-    assert type(policy.policy) is type(alone)
-    assert rationed.settings | {"defence": ""} == bare.settings | {"defence": ""}
+    assert type(policy.policy) is type(plain.policies[0])
+    assert rationed.settings == plain.settings
 
 
-def test_the_key_of_a_ration_hashes_the_code_that_holds_back(place, monkeypatch):
-    asked = cells(["remedies"], ["synthetic"], ["adaptive"], QUICK, ["ours, one day", "rationed, one day"])
-    before = plan(asked, place)
-    monkeypatch.setattr(entrant, "code_hash", lambda *modules: "other")
-    after = plan(asked, place)
-    titles = [
-        {task.title for key, task in found.tasks.items() if key not in other.tasks}
-        for found, other in ((before, after), (after, before))
-    ]
-    assert titles[0] == titles[1]
-    assert titles[0] == {
-        "remedies, rationed, one day, synthetic, adaptive",
-        *(f"{name} against rationed, one day on synthetic" for name in ("co", "fhmm")),
-    }
-
-
-def test_a_ration_acts_with_the_very_trainings_of_ours_and_meets_attackers_of_its_own(place):
-    asked = cells(["remedies"], ["synthetic"], ["adaptive"], QUICK, ["rationed, one day"])
-    ours = cells(["baseline_comparison"], ["synthetic"], ["adaptive"], QUICK, ["ours"])
-    rationed, alone = (plan(part, place).tasks for part in (asked, ours))
-    by_kind = [
-        {k: {key for key in part if part[key].kind == k} for k in ("train", "adapt")}
-        for part in (rationed, alone)
-    ]
-    assert by_kind[0]["train"] == by_kind[1]["train"]
-    assert len(by_kind[0]["adapt"]) == len(by_kind[1]["adapt"])
-    assert not by_kind[0]["adapt"] & by_kind[1]["adapt"]
-
-
-def test_the_cells_of_two_threats_do_not_overwrite_each_other(place):
-    asked = cells(["baseline_comparison"], ["synthetic"], rows=["flat"])
-    found = plan([replace(cell, seeds=2, attackers=("co",), copies=1) for cell in asked], place)
-    assert run(found, Local(1)).failed == {}
-    assert left(found.tasks, found.cells, place) == []
-    folder = place.results / "baseline_comparison" / "synthetic"
-    by_threat = {cell.threat: key for key, cell in found.cells.items()}
-    owners = {
-        "headline--flat--fixed": "fixed",
-        "headline--flat--adaptive": "adaptive",
-        "co-kettle--flat--adaptive": "adaptive",
-        "battery--flat": "fixed",
-        "meter-fridge--flat": "fixed",
-    }
-    for name, threat in owners.items():
-        kept = json.loads((folder / f"{name}.json").read_text())
-        assert {card["settings"]["cell"] for card in kept} == {by_threat[threat]}, name
-    assert not list(folder.glob(".*"))
-
-
-def test_the_card_of_a_gap_is_the_difference_of_the_cards_of_both(place):
-    row = Row("one day", "flat", against="random_equal")
-    both = cells(["baseline_comparison"], ["synthetic"], ["fixed"], QUICK, ["flat"])
-    flat = replace(both[0], attackers=("co",))
-    chance = replace(flat, row=Row("random_equal", "random_equal"))
-    found = plan([replace(flat, table="gap_to_chance", row=row), flat, chance], place)
-    assert run(found, Local(1)).failed == {}
-    assert left(found.tasks, found.cells, place) == []
-    kept = {}
-    for card in cards.read(place.results):
-        kept[card["table"], card["row"], card["column"]] = card
-    for column in ("rmse_increase_percent", "f1_reduction_percent", "strongest_f1", "f1_leak"):
-        gap = kept["gap_to_chance", "headline, one day, fixed", f"{column}_difference"]
+def test_cells_of_two_threats_and_a_difference_are_recorded_side_by_side(workspace):
+    named = (["baseline_comparison"], ["synthetic"], [], QUICK, ["flat"])
+    flat, adaptive = cells(*named, attackers=("co",), copies=1)
+    random, gap = replace(flat, defence="random"), replace(flat, against="random")
+    made = plan([flat, adaptive, random, gap], workspace)
+    assert [error for _, error in reproduce(made, Local(1)) if error] == []
+    figures = results.read(workspace.results)
+    keys = {cell: key for key, cell in made.cells.items()}
+    owner = {"": flat, "fixed": flat, "adaptive": adaptive}
+    for threat, cell in owner.items():
+        assert set(results.where(figures, defence="flat", threat=threat)["run"]) == {keys[cell]}
+    differences = results.where(figures, defence="flat minus random").set_index(["attacker", "metric"])
+    assert set(differences["run"]) == {keys[gap]}
+    assert len(differences) == 4
+    for name in differences.index:
         parts = [
-            kept["baseline_comparison", f"headline, {name}, fixed", column]
-            for name in ("flat", "random_equal")
+            results.where(figures, defence=defence, threat="fixed", appliance="all")
+            .set_index(["attacker", "metric"])
+            .loc[name]
+            for defence in ("flat", "random")
         ]
-        assert gap["measured"] == pytest.approx(parts[0]["measured"] - parts[1]["measured"], rel=1e-4)
-        assert gap["spread"] == pytest.approx(parts[1]["spread"], rel=1e-4)  # a rule throws no dice
-        assert gap["settings"]["against"] == "random_equal"
-    assert {path.name for path in (place.results / "gap_to_chance").rglob("*.json")} == {
-        "headline--one-day--fixed.json"
-    }
+        expected = parts[0]["value"] - parts[1]["value"]
+        assert differences.loc[name, "value"] == pytest.approx(expected, rel=1e-4)
+        assert differences.loc[name, "spread"] == pytest.approx(parts[1]["spread"], rel=1e-4)
+    assert results.read_runs(workspace.results)[keys[gap]].settings["against"] == "random"
 
 
-def test_a_row_of_a_table_brings_its_own_line_of_the_paper():
-    assert claims("probe_ablation", "ukdale", "lstm")["rmse_increase_percent"] == 100.71
-    assert claims("battery_sensitivity", "ukdale", "power 1 kW")["f1_significant"] == 14
-    assert claims("baseline_comparison", "ukdale", "ddql_mi")["training_hours"] == 6.6
-    assert claims("heldout_day_generalization_redd", "redd", "2011-04-30 house 2")["f1_raw"] == 0.545
-    assert claims("probe_ablation", "redd", "lstm") == {}
-    assert claims("many_days", "ukdale", "ours") == {}
+def recorded_cell(workspace, cell, key, value=1.0, **changes):
+    figure = results.Figure(
+        **cell.columns,
+        threat=cell.threat,
+        attacker="co",
+        appliance="kettle",
+        metric="rmse",
+        value=value,
+        run=key,
+    )
+    results.write(workspace.results, [replace(figure, **changes)], [results.Run(key, {})])
+
+
+def test_a_cell_is_finished_outdated_or_missing(workspace):
+    [cell] = cells(["baseline_comparison"], ["synthetic"], ["fixed"], QUICK, ["flat"])
+    made = plan([cell], workspace)
+    [key] = made.cells
+    assert made.states[cell] == "missing"
+    recorded_cell(workspace, cell, "old")
+    assert plan([cell], workspace).states[cell] == "outdated"
+    recorded_cell(workspace, cell, key)
+    assert plan([cell], workspace).states[cell] == "finished"
+
+
+def test_recording_a_cell_removes_all_of_its_earlier_figures(workspace):
+    [cell] = cells(["baseline_comparison"], ["synthetic"], ["fixed"], QUICK, ["flat"])
+    recorded_cell(workspace, cell, "old", metric="old_metric")
+    recorded_cell(workspace, replace(cell, defence="none"), "other")
+    made = plan([cell], workspace)
+    [key] = made.cells
+    done = steps.not_measured(workspace, key, cell, "a test")
+    path = workspace.done_file("measure", key)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(done))
+    record(made, made.tasks[key])
+    path.unlink()
+    assert set(results.read(workspace.results)["run"]) == {"other", key}
+    assert set(results.read_runs(workspace.results)) == {"other", key}
 
 
 @pytest.mark.parametrize(
-    ("table", "label", "has_cases"),
-    [
-        ("overall_transfer", "ours", True),
-        ("baseline_comparison", "ours", True),
-        ("baseline_comparison", "ours (paper's settings)", False),
-        ("probe_ablation", "lstm", False),
-        ("evaluation_paper_day", "my-run", True),
-    ],
+    ("changes", "words"),
+    [({"seeds": 5}, "with 5 seeds, and 2 would"), ({"attacker": "dae"}, "attackers dae")],
 )
-def test_the_paper_prints_cases_of_its_own_defence_only(table, label, has_cases, tmp_path):
-    trial = SimpleNamespace(table=table, reported=True, test=SimpleNamespace(dataset="ukdale"))
-    one = trained_defence(label, [write_run(tmp_path / "run", "UK-DALE house 1", [])])
-    result = SimpleNamespace(spec=SimpleNamespace(trial=trial), contender=one)
-    case = SimpleNamespace(attacker="co", target="kettle", metric="rmse")
-    assert papers_case(result, case) == (
-        {"masked": 274.23, "delta": 187.61, "p_value": 0.0} if has_cases else {}
-    )
+def test_less_effort_does_not_replace_more(workspace, changes, words):
+    [cell] = cells(["baseline_comparison"], ["synthetic"], ["fixed"], QUICK, ["flat"])
+    recorded_cell(workspace, cell, "old", **changes)
+    with pytest.raises(InputError, match=words):
+        plan([cell], workspace)
+    assert plan([replace(cell, threat="adaptive")], workspace).cells
 
 
-def test_the_time_of_a_probe_that_trainings_share_counts_for_each(tmp_path):
-    folders = [write_run(tmp_path / str(seed), "home", [], seed, probe_seconds=5.0) for seed in range(2)]
-    assert trained_defence("ours", folders).training_seconds == (65.0, 66.0)
+def test_a_cell_without_data_is_recorded_as_not_measured_and_never_replaces_figures(workspace, tmp_path):
+    (tmp_path / "data/ukdale/house_1").mkdir(parents=True)
+    (tmp_path / "data/ukdale/house_1/labels.dat").write_text("1 mains\n")
+    [cell] = cells(["heldout_day_generalization"], [], [], FULL, ["2013-03-30 house 4"])
+    whole = replace(workspace, data=tmp_path / "data")
+    made = plan([cell], whole)
+    assert [error for _, error in reproduce(made, Local(1)) if error] == []
+    figures = results.read(workspace.results)
+    assert figures["value"].isna().all()
+    assert set(figures["metric"]) == {"rmse_increase_percent", "f1_reduction_percent"}
+    assert set(figures["note"]) == {"not measured: house 4 of ukdale is not among the data"}
+    assert plan([cell], whole).states[cell] == "finished"
+    other = replace(whole, results=tmp_path / "other")
+    recorded_cell(other, cell, "measured elsewhere")
+    assert plan([cell], other).states[cell] == "finished"
 
 
-def test_a_cell_without_data_says_so_beside_what_the_paper_prints(place):
-    [cell] = cells(["heldout_day_generalization"], rows=["2013-03-30 house 4"])
-    step = Excuse(cell, "house 4 of ukdale is not among the data at hand")
-    assert not step.is_finished(place, step.key())
-    step.run(place, step.key())
-    assert step.is_finished(place, step.key())
-    [path] = place.results.rglob("*.json")
-    kept = {card["column"]: card for card in json.loads(path.read_text())}
-    assert kept["rmse_increase_percent"]["reported"] == 109.9
-    assert kept["f1_masked"]["reported"] == 0.568
-    assert {card["measured"] for card in kept.values()} == {None}
-    assert {card["note"] for card in kept.values()} == {f"not measured: {step.reason}"}
-
-
-def test_a_gap_without_data_says_so_of_every_difference(place):
-    [cell] = cells(["gap_to_chance"], ["redd"], ["adaptive"], rows=["many days"])
-    step = Excuse(cell, "house 2 of redd is not among the data at hand")
-    step.run(place, step.key())
-    assert step.is_finished(place, step.key())
-    kept = cards.read(place.results)
-    assert {card["row"] for card in kept} == {"headline, many days, adaptive"}
-    assert [card["column"] for card in kept] == [
-        "rmse_increase_percent_difference",
-        "f1_reduction_percent_difference",
-        "strongest_f1_difference",
-        "f1_leak_difference",
-    ]
-
-
-def test_the_data_at_hand_decide_what_cannot_be_measured(real_data, place):
-    whole = replace(place, data=real_data, library=built_library(real_data, place.cache))
+def test_the_data_decide_what_cannot_be_measured(real_data, workspace):
+    whole = replace(workspace, data=real_data, library=built_library(real_data, workspace.cache))
     tables = ["heldout_day_generalization", "heldout_day_generalization_redd"]
-    found = plan([replace(cell, seeds=2, attackers=("co",)) for cell in cells(tables)], whole)
-    excused = {
-        task.step.cell.row.label: task.step.reason for task in found.tasks.values() if task.kind == "excuse"
-    }
-    assert list(excused) == ["2013-03-30 house 4", "2011-05-01 house 4"]
-    assert "dishwasher was in use on 2011-05-01, but on none of the other 2" in excused["2011-05-01 house 4"]
-    assert str(real_data) not in " ".join(excused.values())
-    trials = {
-        task.step.cell.row.label: task.step.trial for task in found.tasks.values() if task.kind == "measure"
-    }
-    other = trials["2013-07-15 house 2"]
+    made = plan(cells(tables, seeds=2, attackers=("co",)), whole)
+    reasons = {}
+    trials = {}
+    for key, cell in made.cells.items():
+        details = made.tasks[key].work.keywords
+        if "reason" in details:
+            reasons[cell.dataset, cell.house] = details["reason"]
+        else:
+            trials[cell.house, cell.days] = details["trial"]
+    assert list(reasons) == [("ukdale", 4), ("redd", 4)]
+    assert "dishwasher was in use on 2011-05-01, but on none of the other 2" in reasons["redd", 4]
+    assert str(real_data) not in " ".join(reasons.values())
+    other = trials[2, "2013-07-15"]
     assert other.targets == ("fridge", "kettle", "microwave")
     assert [str(day) for day in other.training[0].days][4:6] == ["2013-07-14", "2013-07-16"]
     assert len(other.training[0].days) == 10
-    assert trials["2013-01-18 house 1"].training[0].days == training_days("ukdale", None)
-    assert trials["2013-03-30 house 1"].targets == ("fridge",)
-    assert trials["2011-05-25 house 3"].targets == ("fridge", "microwave", "dishwasher")
-    assert not any(
-        trial.reported for label, trial in trials.items() if "house 1" in label and "03-18" not in label
-    )
+    assert trials[1, "2013-01-18"].training[0].days == UKDALE_HOUSE1.training
+    assert trials[1, "2013-03-30"].targets == ("fridge",)
+    assert trials[3, "2011-05-25"].targets == ("fridge", "microwave", "dishwasher")
 
 
-def test_cases_of_the_paper_that_the_data_lack_have_a_card_each(real_data, place):
+def test_cases_of_the_paper_that_the_data_lack_are_recorded_without_a_value(real_data, workspace):
     [cell] = cells(["overall_transfer"], ["ukdale"])
-    home = replace(place, data=real_data).household("ukdale", 1)
-    found = list(absent_cards(cell, trial_for(cell, home), home))
-    assert {card.row for card in found} == {f"{name} toaster, ours, fixed" for name in PAPER_SIX}
-    assert {card.note for card in found} == {
-        "not measured: the toaster is not metered in the data at hand on 2013-03-18"
+    whole = replace(workspace, data=real_data)
+    trial = trial_of(cell, whole)
+    figures = list(steps.absent_figures(cell, trial, whole.household("ukdale", 1), "key"))
+    assert {(figure.attacker, figure.appliance) for figure in figures} == {
+        (name, "toaster") for name in PAPER_SIX
     }
-    [masked] = [card for card in found if card.row.startswith("co ") and card.column == "rmse"]
-    assert (masked.measured, masked.reported) == (None, 188.11)
+    assert {figure.note for figure in figures} == {"not measured: the toaster is not metered on 2013-03-18"}
+    assert {figure.value for figure in figures} == {None}

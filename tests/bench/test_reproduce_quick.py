@@ -1,105 +1,83 @@
-"""Three cells of the quick mode, measured from nothing and compared with what they were.
+"""Golden digits: three cells of the quick mode, measured from an empty cache.
 
-After a change that is meant to change them: `python tests/bench/test_reproduce_quick.py` writes them anew.
+Run `python tests/bench/test_reproduce_quick.py` to write them again after a change that is meant to.
 """
 
-import json
 import tempfile
 from pathlib import Path
 
 import pytest
 
-from meterveil.bench.report.lookup import Recorded
-from meterveil.bench.report.reading import read_results
-from meterveil.bench.reproduce.choosing import QUICK, cells
-from meterveil.bench.reproduce.engines import Local
-from meterveil.bench.reproduce.place import Place
-from meterveil.bench.reproduce.plan import plan
-from meterveil.bench.reproduce.profile import profile
-from meterveil.bench.reproduce.runner import run
-from meterveil.bench.reproduce.task import left
+from meterveil.bench import results
+from meterveil.bench.reproduce.experiments import QUICK, choose
+from meterveil.bench.reproduce.plan import plan, reproduce
+from meterveil.bench.reproduce.runner import Local
+from meterveil.bench.reproduce.workspace import Workspace
 
-KNOWN = Path(__file__).with_name("reproduce_quick.json")
-ASKED = [
+FILE = Path(__file__).with_name("reproduce_quick.csv")
+ROWS = [
     ("baseline_comparison", "rule_based", "fixed"),
     ("baseline_comparison", "flat", "adaptive"),
     ("probe_ablation", "identity", "fixed"),
 ]
+UNTIMED = ["run"]
+GOLDEN = results.read_file(FILE).drop(columns=UNTIMED)
 
 
-def measured(folder):
-    """Measure the three cells; return plan and figures, by file and column."""
-    chosen = [
-        cell for table, row, threat in ASKED for cell in cells([table], ["synthetic"], [threat], QUICK, [row])
+def cells():
+    return [
+        entry.cell
+        for table, row, threat in ROWS
+        for entry in choose([table], ["synthetic"], [threat], QUICK, [row])
     ]
-    found = plan(chosen, Place(folder / "results", folder / "cache"))
-    summary = run(found, Local(1))
-    assert summary.failed == {}
-    return found, figures_in(folder / "results")
 
 
-def figures_in(results):
-    """Read the figures of all cards, by file and column; how long a training took is another every time."""
-    return {
-        path.relative_to(results).as_posix(): {
-            card["column"]: card["measured"]
-            for card in json.loads(path.read_text())
-            if card["column"] != "training_seconds"
-        }
-        for path in sorted(results.rglob("*.json"))
-    }
+def measure(folder):
+    made = plan(cells(), Workspace(folder / "results", folder / "cache"))
+    assert [error for _, error in reproduce(made, Local(1)) if error] == []
+    return made
 
 
-def recorded():
-    return json.loads(KNOWN.read_text())
+def figures_in(folder):
+    """Read the figures without keys and durations."""
+    table = results.read(folder)
+    return table[table["metric"] != "training_seconds"].drop(columns=UNTIMED).reset_index(drop=True)
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory):
-    """Measure once; return the folder beside plan and figures."""
+def measured(tmp_path_factory):
     folder = tmp_path_factory.mktemp("quick")
-    with pytest.MonkeyPatch.context() as own:
-        own.setenv("METERVEIL_CACHE", str(folder / "cache"))
-        return folder, *measured(folder)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("METERVEIL_CACHE", str(folder / "cache"))
+        return folder, measure(folder)
 
 
-def test_three_quick_cells_come_out_as_they_did(whole):
-    _, found, figures = whole
-    assert left(found.tasks, found.cells, found.place) == []
-    assert figures == recorded()  # every digit that a card has
+def test_three_quick_cells_have_their_golden_digits(measured):
+    assert figures_in(measured[0] / "results").equals(GOLDEN)
 
 
-def test_a_report_accepts_what_was_measured(whole):
-    folder = whole[0]
-    read = read_results(folder / "results")
-    written = [card for path in (folder / "results").rglob("*.json") for card in json.loads(path.read_text())]
-    assert len(read.cards) == len(written)
-    assert set(read.tables) == {("baseline_comparison", "synthetic"), ("probe_ablation", "synthetic")}
-    found = Recorded(read.of("baseline_comparison", "synthetic"))
-    assert set(found.labels) == {"rule_based", "flat"}
-    assert found.attackers("adaptive") == ("co", "fhmm")
-    assert found.find("rule_based", "rmse_increase_percent") is not None
-
-
-def test_a_profile_counts_every_task_once_and_foretells_what_has_no_record(whole):
-    folder, found, _ = whole
-    shares = profile(found)
-    assert sum(one.tasks for one in shares) == sum(len(one.recorded) for one in shares) == len(found.tasks)
-    records = [json.loads(path.read_text()) for path in (folder / "cache" / "spent").iterdir()]
-    spent_minutes = sum(record["cpu_seconds"] for record in records) / 60
-    assert sum(one.minutes for one in shares) == pytest.approx(spent_minutes)
-    assert {(one.scope, one.sort): one.tasks for one in shares}["beside", "train: manager, fast"] == 2
-    lost = next(
-        path for path in (folder / "cache" / "spent").iterdir() if '"kind": "train"' in path.read_text()
+def test_measured_cells_are_finished_and_have_runs_with_data_and_versions(measured):
+    folder, made = measured
+    assert set(made.states.values()) == {"finished"}
+    again = plan(cells(), Workspace(folder / "results", folder / "cache"))
+    assert again.unfinished() == []
+    runs = results.read_runs(folder / "results")
+    assert set(runs) == set(again.cells)
+    assert all(
+        run.data and run.versions and run.settings["attackers"] == ["co", "fhmm"] for run in runs.values()
     )
-    kept = lost.read_text()
-    lost.unlink()
-    [train] = [one for one in profile(found) if one.sort == "train: manager, fast"]
-    lost.write_text(kept)
-    assert (train.tasks, len(train.recorded)) == (2, 1)
-    assert train.minutes == pytest.approx(2 * train.measured_minutes)
+
+
+def test_figures_come_from_the_cache_for_another_results_folder(measured, tmp_path):
+    folder, _ = measured
+    other = plan(cells(), Workspace(tmp_path, folder / "cache"))
+    assert {task.kind for task in other.unfinished()} == {"measure"}
+    list(reproduce(other, Local(1)))
+    assert figures_in(tmp_path).equals(GOLDEN)
 
 
 if __name__ == "__main__":
-    with tempfile.TemporaryDirectory() as place:
-        KNOWN.write_text(json.dumps(measured(Path(place))[1], indent=1) + "\n")
+    with tempfile.TemporaryDirectory() as scratch:
+        measure(Path(scratch))
+        table = results.read(Path(scratch) / "results").assign(run="")
+        FILE.write_text(results.to_csv(table[table["metric"] != "training_seconds"]))

@@ -1,4 +1,4 @@
-"""The runner: what it runs and in which order, and what a death costs."""
+"""The runner: order of tasks, failures, lost workers, interrupts and a full disk."""
 
 import os
 import resource
@@ -6,24 +6,87 @@ import signal
 import subprocess
 import sys
 import threading
-import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from reproduce_steps import Note, begun, finished, plan_of, workers
+from reproduce_tasks import Note, finished, started, tasks_of, unfinished, until, workers, workspace_in
 
-from meterveil.bench.reproduce.engines import Local
-from meterveil.bench.reproduce.runner import MOST_DEATHS, Listener, run
-from meterveil.bench.reproduce.task import left, waves
+from meterveil.bench.reproduce.runner import Local, run, waves
 from meterveil.errors import InputError
 
 
-def until(condition, seconds=120.0):
-    """Wait for something that another process does."""
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "it took too long"
-        time.sleep(0.02)
+def run_all(folder, tasks, count=1):
+    """Run what is not done; return the reasons of failures by key."""
+    outcomes = run(unfinished(folder, tasks), workspace_in(folder), Local(count))
+    return {task.key: error for task, error in outcomes}
+
+
+def test_needed_tasks_come_first_and_long_ones_lead():
+    probe, quick, train, cell = tasks_of(
+        probe=Note(), quick=Note(), train=(Note(), "probe"), cell=(Note(), "train", "quick")
+    )
+    groups = waves([probe, replace(quick, seconds=2.0), train, cell])
+    assert [[task.key for task in group] for group in groups] == [["quick", "probe"], ["train"], ["cell"]]
+
+
+@pytest.mark.parametrize(
+    ("fails", "words"), [("input", "bad cannot be read; give another"), ("bug", "KeyError: 'bad'")]
+)
+def test_a_failure_stops_only_the_tasks_that_need_it(tmp_path, fails, words):
+    tasks = tasks_of(bad=Note(fails=fails), after=(Note(), "bad"), last=(Note(), "after"), good=Note())
+    errors = run_all(tmp_path, tasks)
+    assert finished(tmp_path) == {"good"}
+    assert errors["bad"].startswith(words)
+    assert [key for key, error in errors.items() if not error] == ["good"]
+    assert sorted(started(tmp_path)) == ["bad", "good"]
+
+
+def test_a_killed_worker_costs_only_unfinished_tasks(tmp_path, caplog):
+    tasks = tasks_of(a=Note(), b=Note(), c=(Note("go"), "a"), d=(Note("go"), "a"))
+
+    def kill_one():
+        until(lambda: {"c", "d"} <= set(started(tmp_path)))
+        os.kill(workers(tmp_path)[-1], signal.SIGKILL)
+        (tmp_path / "go").touch()
+
+    killer = threading.Thread(target=kill_one)
+    killer.start()
+    errors = run_all(tmp_path, tasks, count=2)
+    killer.join()
+    assert not any(errors.values())
+    assert finished(tmp_path) == set("abcd")
+    assert "a worker died" in caplog.text
+    assert started(tmp_path).count("a") == 1
+
+
+def test_a_task_that_always_kills_its_worker_ends_the_run_and_finished_work_stays(tmp_path):
+    tasks = tasks_of(a=Note(), deadly=(Note(fails="death"), "a"))
+    with pytest.raises(InputError, match=r"died 4 times .* task deadly; memory .* 1 worker"):
+        run_all(tmp_path, tasks, count=2)
+    assert finished(tmp_path) == {"a"}
+
+
+def test_two_runs_at_once_share_the_work(tmp_path):
+    tasks = tasks_of(a=Note("go"), b=Note(), c=(Note(), "a"))
+    both = [threading.Thread(target=run_all, args=(tmp_path, tasks)) for _ in range(2)]
+    for thread in both:
+        thread.start()
+    until(lambda: started(tmp_path))
+    (tmp_path / "go").touch()
+    for thread in both:
+        thread.join()
+    assert sorted(started(tmp_path)) == ["a", "b", "c"]
+
+
+PARENT = """
+from pathlib import Path
+from reproduce_tasks import Note, tasks_of, workspace_in
+from meterveil.bench.reproduce.runner import Local, run
+never = Note("never")
+tasks = tasks_of(first=Note(), second=Note(), long=(never, "first"), longer=(never, "second"))
+list(run(tasks, workspace_in(Path({folder!r})), Local(2)))
+"""
 
 
 def is_alive(pid):
@@ -33,132 +96,36 @@ def is_alive(pid):
         return False
 
 
-def test_what_is_needed_is_done_first_and_the_long_ones_lead(tmp_path):
-    plan = plan_of(
-        tmp_path, probe=Note(1), quick=Note(2), train=(Note(5), "probe"), cell=(Note(), "train", "quick")
-    )
-    names = [[task.key for task in wave] for wave in waves(list(plan.tasks.values()))]
-    assert names == [["quick", "probe"], ["train"], ["cell"]]
-
-
-def test_what_only_a_finished_task_needed_is_not_done_again(tmp_path):
-    plan = plan_of(tmp_path, probe=Note(), train=(Note(), "probe"), cell=(Note(), "train"))
-    assert run(plan, Local(1)).done == 3
-    (tmp_path / "train.json").unlink()
-    (tmp_path / "probe.json").unlink()
-    del plan.cells["train"], plan.cells["probe"]
-    assert left(plan.tasks, plan.cells, plan.place) == []
-    assert run(plan, Local(1)).done == 0
-    assert begun(tmp_path) == ["probe", "train", "cell"]
-
-
-@pytest.mark.parametrize("fails", ["input", "bug"])
-def test_a_failure_costs_only_what_needed_it_and_is_named(tmp_path, fails):
-    plan = plan_of(
-        tmp_path, bad=Note(fails=fails), after=(Note(), "bad"), last=(Note(), "after"), good=Note()
-    )
-    summary = run(plan, Local(1))
-    assert (summary.done, summary.skipped) == (1, 2)
-    assert finished(tmp_path) == {"good"}
-    [(title, reason)] = summary.failed.items()
-    assert title == "task bad"
-    words = {"input": "bad is not to be had; give another", "bug": "KeyError: 'bad' (run, line"}
-    assert reason.startswith(words[fails])
-
-
-def test_a_killed_worker_costs_what_was_under_way(tmp_path):
-    plan = plan_of(
-        tmp_path, a=Note(2), b=Note(2), c=(Note(waits_for="go"), "a"), d=(Note(waits_for="go"), "a")
-    )
-    deaths = []
-
-    def kill_one():
-        until(lambda: {"c", "d"} <= set(begun(tmp_path)))
-        os.kill(workers(tmp_path)[-1], signal.SIGKILL)
-
-    def on_death(reason, left):
-        deaths.append(left)
-        (tmp_path / "go").touch()
-
-    killer = threading.Thread(target=kill_one)
-    killer.start()
-    summary = run(plan, Local(2), Listener(on_death=on_death))
-    killer.join()
-    assert (summary.done, summary.failed, deaths) == (4, {}, [2])
-    assert finished(tmp_path) == {"a", "b", "c", "d"}
-    assert sorted(begun(tmp_path)) == ["a", "b", "c", "c", "d", "d"]
-
-
-def test_a_task_that_kills_its_worker_every_time_is_named_and_the_others_are_done(tmp_path):
-    steps = {name: Note() for name in "abcd"}
-    plan = plan_of(tmp_path, deadly=Note(9, fails="death"), after=(Note(), "deadly"), **steps)
-    summary = run(plan, Local(2))
-    assert finished(tmp_path) == set(steps)
-    assert summary.skipped == 1
-    [(title, reason)] = summary.failed.items()
-    assert title == "task deadly"
-    assert reason.startswith("its worker died")
-    assert reason.endswith("try with --workers 1")
-    assert begun(tmp_path).count("deadly") <= 2 * MOST_DEATHS + 1
-
-
-def test_two_runs_at_once_share_the_work(tmp_path):
-    plan = plan_of(tmp_path, a=Note(waits_for="go"), b=Note(), c=(Note(), "a"))
-    both = [threading.Thread(target=run, args=(plan, Local(1))) for _ in range(2)]
-    for one in both:
-        one.start()
-    until(lambda: begun(tmp_path))
-    (tmp_path / "go").touch()
-    for one in both:
-        one.join()
-    assert sorted(begun(tmp_path)) == ["a", "b", "c"]
-
-
-PARENT = """
-from pathlib import Path
-from reproduce_steps import Note, plan_of
-from meterveil.bench.reproduce.engines import Local
-from meterveil.bench.reproduce.runner import run
-folder = Path({folder!r})
-never = Note(waits_for="never")
-run(plan_of(folder, first=Note(), second=Note(), long=(never, "first"), longer=(never, "second")), Local(2))
-"""
-
-
-HEARING = ("env", "--default-signal=INT")
-"""A shell's background jobs do not hear Ctrl-C; these commands must."""
-
-
+@pytest.mark.slow
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
-def test_a_killed_parent_takes_its_workers_along_and_the_next_run_goes_on(tmp_path, how):
+def test_a_killed_parent_ends_its_workers_and_the_next_run_continues(tmp_path, how):
     folder = tmp_path / "results"
     parent = subprocess.Popen(
-        [*HEARING, sys.executable, "-c", PARENT.format(folder=str(folder))],
+        # background jobs of a shell ignore Ctrl-C otherwise
+        ["env", "--default-signal=INT", sys.executable, "-c", PARENT.format(folder=str(folder))],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
         stderr=subprocess.DEVNULL,
         start_new_session=True,
     )
-    until(lambda: {"long", "longer"} <= set(begun(folder)))
+    until(lambda: {"long", "longer"} <= set(started(folder)))
     parent.send_signal(how)
     assert parent.wait(60) != 0
     until(lambda: not any(map(is_alive, workers(folder))))
     assert finished(folder) == {"first", "second"}
-    run(plan_of(folder, first=Note(), second=Note(), long=Note(), longer=Note()), Local(1))
+    run_all(folder, tasks_of(first=Note(), second=Note(), long=Note(), longer=Note()))
     assert finished(folder) == {"first", "second", "long", "longer"}
-    assert sorted(begun(folder)) == ["first", "long", "long", "longer", "longer", "second"]
+    assert sorted(started(folder)) == ["first", "long", "long", "longer", "longer", "second"]
 
 
-def test_a_full_disk_ends_the_run_with_the_reason_and_leaves_nothing_half_written(tmp_path):
-    plan = plan_of(tmp_path, small=Note(), large=(Note(size=200_000), "small"), after=(Note(), "large"))
+def test_a_full_disk_ends_the_run_and_leaves_no_partial_file(tmp_path):
+    tasks = tasks_of(small=Note(), large=(Note(size=200_000), "small"), after=(Note(), "large"))
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, hard))
     try:
-        with pytest.raises(
-            InputError, match=r"large\.json: File too large; make room, and go on with the same"
-        ):
-            run(plan, Local(1))
+        with pytest.raises(InputError, match=r"large\.json: File too large; free some space and repeat"):
+            run_all(tmp_path, tasks)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-    assert {path.name for path in tmp_path.iterdir()} == {"small.json", "begun.log", "cache"}
-    assert run(plan, Local(1)).done == 2
-    assert begun(tmp_path) == ["small", "large", "large", "after"]
+    assert [path.name for path in (tmp_path / "cache/reproduce/note").iterdir()] == ["small.json"]
+    assert not any(run_all(tmp_path, tasks).values())
+    assert started(tmp_path) == ["small", "large", "large", "after"]

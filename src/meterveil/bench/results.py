@@ -32,7 +32,7 @@ import argparse
 import json
 import subprocess
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from io import StringIO
 from pathlib import Path
@@ -158,13 +158,18 @@ def parse_where(text: str) -> dict[str, Any]:
     return conditions
 
 
-def write(folder: Path, figures: Iterable[Figure], runs: Sequence[Run]) -> list[Path]:
-    """Record figures and their runs, all or none; figures with the same identity are replaced."""
+def write(
+    folder: Path, figures: Iterable[Figure], runs: Sequence[Run], replaced: Collection[str] = ()
+) -> list[Path]:
+    """Record figures and their runs, all or none; figures with the same identity are replaced.
+
+    In the files that are written, all figures of the runs in `replaced` are removed.
+    """
     fresh = to_table(figures)
     texts: dict[Path, str] = {}
     for name, part in fresh.groupby(_file_names(fresh)):
         path = folder / str(name)
-        known = [read_file(path)] if path.exists() else []
+        known = [_without(read_file(path), replaced)] if path.exists() else []
         texts[path] = to_csv(pd.concat([*known, part], ignore_index=True))
     used = {key for path in folder.glob("*.csv") if path not in texts for key in _run_keys(path)}
     used |= {key for text in texts.values() for key in pd.read_csv(StringIO(text), dtype=str)["run"]}
@@ -218,6 +223,10 @@ def _file_names(table: pd.DataFrame) -> pd.Series[str]:
     days = table["days"].where(table["days"].isin(["paper", "held_out"]), "other_days")
     subject = days.where(table["threat"] != "clean", "attackers")
     return table["dataset"] + "_" + subject + ".csv"
+
+
+def _without(table: pd.DataFrame, runs: Collection[str]) -> pd.DataFrame:
+    return table[~table["run"].isin(list(runs))]
 
 
 def _run_keys(path: Path) -> set[str]:

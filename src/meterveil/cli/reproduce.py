@@ -1,9 +1,10 @@
 """`meterveil reproduce`: measure every table of the paper, and those beyond it, cell by cell."""
 
-# ruff: noqa: PLC0415, PLR0913  heavy imports wait for the verb; a verb has as many arguments as it has options
+# ruff: noqa: PLC0415, PLR0913  heavy imports wait for the command; a command has many options
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
@@ -11,18 +12,14 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from meterveil.cli.profile import show_profile
-from meterveil.cli.progress import progress
 from meterveil.errors import InputError, how_to_install
 
 if TYPE_CHECKING:
-    from meterveil.bench.cards import ThreatModel
-    from meterveil.bench.reproduce.choosing import Effort
-    from meterveil.bench.reproduce.engines import Engine
-    from meterveil.bench.reproduce.place import Place
+    from meterveil.bench.reproduce.experiments import Entry
     from meterveil.bench.reproduce.plan import Plan
-    from meterveil.bench.reproduce.runner import Summary
-    from meterveil.bench.reproduce.specs import Cell
+    from meterveil.bench.reproduce.runner import Engine
+    from meterveil.bench.reproduce.workspace import Workspace
+    from meterveil.bench.results import ThreatModel
 
 _NEEDED = ("gymnasium", "joblib", "safetensors", "scipy", "stable_baselines3", "torch")
 _QUICK = Path("out/reproduce-quick")
@@ -31,213 +28,192 @@ _QUICK = Path("out/reproduce-quick")
 def reproduce(
     *,
     table: Annotated[
-        list[str] | None, typer.Option(help="Table to measure; may be given several times. Default: all.")
+        list[str] | None, typer.Option(help="Table to measure; repeatable. Default: all.")
     ] = None,
-    row: Annotated[
-        list[str] | None, typer.Option(help="Row of a table, such as ours; may be given several times.")
-    ] = None,
+    row: Annotated[list[str] | None, typer.Option(help="Row of a table, such as ours; repeatable.")] = None,
     dataset: Annotated[
-        list[str] | None, typer.Option(help="ukdale, redd or synthetic; default: the tables' own.")
+        list[str] | None, typer.Option(help="ukdale, redd or synthetic; repeatable. Default: by table.")
     ] = None,
-    threat: Annotated[
-        str, typer.Option(help="fixed, adaptive or both with a comma; default: the tables' own.")
-    ] = "",
+    threat: Annotated[str, typer.Option(help="fixed, adaptive or fixed,adaptive. Default: by table.")] = "",
     quick: Annotated[
-        bool, typer.Option(help="Two seeds, two attackers, short trainings: does it run? In minutes.")
+        bool, typer.Option("--quick", help="Two seeds, two attackers, short trainings: minutes, not hours.")
     ] = False,
     list_: Annotated[bool, typer.Option("--list", help="List the tables and their rows.")] = False,
-    status: Annotated[bool, typer.Option(help="Say what is finished and what is left.")] = False,
-    profile: Annotated[
-        bool, typer.Option(help="Say where the time goes, from what finished tasks took.")
+    status: Annotated[
+        bool, typer.Option("--status", help="Show what is finished, outdated or missing.")
     ] = False,
-    picture: Annotated[
-        Path | None, typer.Option(help="File for a picture of the profile: .html, .png or .svg.")
-    ] = None,
     seeds: Annotated[
-        int | None,
-        typer.Option(min=2, help="Trainings of each defence; default: 5, or 3 where attackers adapt."),
+        int | None, typer.Option(min=2, help="Trainings of each defence. Default: 5, or 3 if adaptive.")
     ] = None,
     workers: Annotated[
-        int | None, typer.Option(min=1, help="Processes of one thread; default: 2, or all of a cluster's.")
+        int | None, typer.Option(min=1, help="Worker processes. Default: 2, or all processors of a cluster.")
     ] = None,
     engine: Annotated[str, typer.Option(help="local, or ray for a cluster.")] = "local",
     address: Annotated[
-        str | None, typer.Option(help="Of the Ray cluster, such as 10.0.0.1:6379 or auto.")
+        str | None, typer.Option(help="Address of the Ray cluster, such as 10.0.0.1:6379 or auto.")
     ] = None,
     data: Annotated[
-        Path | None, typer.Option(help="Folder with ukdale and redd; default: $METERVEIL_DATA.")
+        Path | None, typer.Option(help="Folder with ukdale and redd. Default: $METERVEIL_DATA.")
     ] = None,
     library: Annotated[
-        Path | None, typer.Option(help="JSON file of signatures; default: built from the data.")
+        Path | None, typer.Option(help="JSON file of signatures. Default: built from the data.")
     ] = None,
     results: Annotated[
-        Path | None, typer.Option(help="Folder for the cards; default: results, or out/reproduce-quick.")
+        Path | None, typer.Option(help="Folder of results. Default: results, or out/reproduce-quick.")
     ] = None,
 ) -> None:
-    """Measure the paper's tables, ours beside theirs, and go on wherever an earlier run was stopped.
+    """Measure the paper's tables; repeat the command to continue an interrupted run.
 
-    Nothing that is finished is computed again: a cell is kept under the hash of all that can change it.
+    Finished cells are not measured again, unless their settings, data or library versions changed.
     """
-    from meterveil.bench.reproduce.choosing import cells
-
-    effort = _effort(quick, seeds)
-    chosen = cells(table or (), dataset or (), _threats(threat), effort, row or ())
-    if list_:
-        _show_list(chosen)
-        return
-    _check_installed("reproducing", _NEEDED, "train")
-    _check_picture(picture, profile)
-    runs_on = _engine(engine, address, workers)
-    place = _place(chosen, data, library, results or (_QUICK if quick else Path("results")))
-    if not status:
-        _check_writable(place)
-    plan = _plan(chosen, place)
-    if profile:
-        show_profile(plan, picture)
-        return
-    if not status:
-        _report(_run(plan, runs_on))
-    _show_status(plan)
-
-
-def _check_installed(doing: str, needed: Sequence[str], extra: str) -> None:
-    missing = [name for name in needed if find_spec(name) is None]
-    if missing:
-        raise InputError(f"{doing} needs {', '.join(missing)}; get it with {how_to_install(extra)}")
-
-
-def _check_picture(picture: Path | None, profile: bool) -> None:
-    """Refuse a picture that could not be drawn, before the data are read."""
-    from meterveil import plots
-
-    if picture and not profile:
-        raise InputError(f"--picture {picture} is one of the profile; add --profile")
-    if picture:
-        plots.check_picture(picture)
-
-
-def _effort(quick: bool, seeds: int | None) -> Effort:
     from dataclasses import replace
 
-    from meterveil.bench.reproduce.choosing import FULL, QUICK
+    from meterveil.bench.reproduce.experiments import FULL, QUICK, choose
 
     effort = QUICK if quick else FULL
-    return replace(effort, seeds=seeds) if seeds else effort
+    threats = dict.fromkeys(name.strip() for name in threat.split(",") if name.strip())
+    entries = choose(
+        table or (),
+        dataset or (),
+        cast("tuple[ThreatModel, ...]", tuple(threats)),
+        replace(effort, seeds=seeds) if seeds else effort,
+        row or (),
+    )
+    if list_:
+        _show_list(entries)
+        return
+    _check_installed("reproduce", _NEEDED, "train")
+    runs_on = _engine(engine, address, workers)
+    workspace = _workspace(entries, data, library, results or (_QUICK if quick else Path("results")))
+    if not status:
+        _check_writable(workspace)
+    made = _plan(entries, workspace)
+    if not status:
+        _run(made, runs_on)
+    _show_status(entries, made)
 
 
-def _threats(text: str) -> tuple[ThreatModel, ...]:
-    named = dict.fromkeys(name.strip() for name in text.split(",") if name.strip())
-    return tuple(cast("ThreatModel", name) for name in named)
+def _check_installed(command: str, needed: Sequence[str], extra: str) -> None:
+    missing = [name for name in needed if find_spec(name) is None]
+    if missing:
+        raise InputError(f"{command} needs {', '.join(missing)}; get it with {how_to_install(extra)}")
 
 
 def _engine(name: str, address: str | None, workers: int | None) -> Engine:
-    from meterveil.bench.reproduce.engines import WORKERS, Local, Ray
+    from meterveil.bench.reproduce.runner import WORKERS, Local, Ray
 
     if name == "ray":
-        _check_installed("a cluster", ("ray",), "cluster")
+        _check_installed("--engine ray", ("ray",), "cluster")
         cluster = Ray(address, workers)
         cluster.connect()
         return cluster
     if name != "local":
         raise InputError(f"there is no engine {name!r}; known are local and ray")
     if address:
-        raise InputError(f"--address {address} is that of a cluster; add --engine ray")
+        raise InputError(f"--address {address} needs --engine ray")
     return Local(workers or WORKERS)
 
 
-def _place(chosen: Sequence[Cell], data: Path | None, library: Path | None, results: Path) -> Place:
-    """Find data and signatures, before anything is begun."""
-    from meterveil.bench.reproduce.place import Place, built_library
-    from meterveil.bench.reproduce.specs import SYNTHETIC
+def _workspace(entries: Sequence[Entry], data: Path | None, library: Path | None, results: Path) -> Workspace:
+    from meterveil.bench.reproduce.experiments import SYNTHETIC
+    from meterveil.bench.reproduce.workspace import Workspace, built_library
     from meterveil.data.cache import cache_folder
     from meterveil.data.files import data_folder
 
     cache = cache_folder().resolve()
-    if all(cell.dataset == SYNTHETIC for cell in chosen):
-        return Place(results.resolve(), cache, None, library and library.resolve())
+    if all(entry.cell.dataset == SYNTHETIC for entry in entries):
+        return Workspace(results.resolve(), cache, None, library and library.resolve())
     folder = data_folder(data).resolve()
-    return Place(results.resolve(), cache, folder, (library or built_library(folder, cache)).resolve())
+    return Workspace(results.resolve(), cache, folder, (library or built_library(folder, cache)).resolve())
 
 
-def _check_writable(place: Place) -> None:
-    """Refuse places that cannot hold what is written, in the words of this verb."""
+def _check_writable(workspace: Workspace) -> None:
+    """Refuse folders that cannot be written to, naming the option that changes them."""
     from meterveil.data import outputs
 
-    for folder, other in ((place.results, "with --results"), (place.cache, "by setting METERVEIL_CACHE")):
+    options = {workspace.results: "with --results", workspace.cache: "by setting METERVEIL_CACHE"}
+    for folder, option in options.items():
         try:
             outputs.folder(folder, ())
         except InputError as error:
-            raise InputError(str(error).replace("with --out", other)) from error
+            raise InputError(str(error).replace("with --out", option)) from error
 
 
-def _plan(chosen: Sequence[Cell], place: Place) -> Plan:
+def _plan(entries: Sequence[Entry], workspace: Workspace) -> Plan:
     from rich.console import Console
 
     from meterveil.bench.reproduce.plan import plan
 
     with Console(stderr=True).status("reading the data"):
-        return plan(chosen, place)
+        return plan([entry.cell for entry in entries], workspace)
 
 
-def _run(plan: Plan, engine: Engine) -> Summary:
-    from meterveil.bench.reproduce.runner import run
+def _run(made: Plan, engine: Engine) -> None:
+    """Run the plan; show how many cells are finished, the last finished task, and the time left."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+    from meterveil.bench.reproduce.plan import reproduce as run
+
+    console, failures = Console(stderr=True), 0
+    text, left = TextColumn("{task.description}"), TextColumn("left")
+    columns = (BarColumn(), TimeElapsedColumn(), left, TimeRemainingColumn(), text)
+    seconds = sum(task.seconds for task in made.unfinished())
     try:
-        with progress(plan) as listener:
-            return run(plan, engine, listener)
+        with Progress(*columns, console=console, speed_estimate_period=3600.0) as bar:
+            shown = bar.add_task("", total=seconds)
+            for task, error in run(made, engine):
+                failures += bool(error)
+                finished = Counter(made.states.values())["finished"]
+                words = f"{finished} of {len(made.cells)} cells finished; {task.title}"
+                bar.update(shown, advance=task.seconds, description=words)
+                if error or not console.is_terminal:
+                    reason = f" failed: {error}" if error else ""
+                    console.print(f"{bar.tasks[0].percentage:.0f} %: {words}{reason}", soft_wrap=True)
     except KeyboardInterrupt as error:
-        raise KeyboardInterrupt("stopped; what is finished is kept, and the same command goes on") from error
-
-
-def _report(summary: Summary) -> None:
-    """Name what failed, each with its reason, and end accordingly."""
-    from meterveil.cli.tables import show_line
-
-    for title, reason in summary.failed.items():
-        show_line(f"failed: {title}: {reason}", "red")
-    if summary.failed:
+        raise KeyboardInterrupt("interrupted; repeat the command to continue") from error
+    if failures:
         raise InputError(
-            f"{len(summary.failed)} tasks failed, {summary.skipped} needed them; what is finished is kept: "
-            "mend the cause and give the same command again"
+            f"{failures} tasks failed; finished work is kept: fix the cause and repeat the command"
         )
 
 
-def _show_status(plan: Plan) -> None:
-    from meterveil.bench.reproduce.kept import has_figures
-    from meterveil.bench.reproduce.task import left
+def _show_status(entries: Sequence[Entry], made: Plan) -> None:
     from meterveil.cli.tables import show_file, show_line, show_table
 
-    todo = left(plan.tasks, plan.cells, plan.place)
-    unfinished = {task.key for task in todo}
-    rows = [["table", "data set", "threat", "cells", "finished", "outdated"]]
-    groups: dict[tuple[str, str, str], list[str]] = {}
-    for key, cell in plan.cells.items():
-        groups.setdefault((cell.table, cell.dataset, cell.threat), []).append(key)
-    for names, keys in groups.items():
-        waiting = [plan.cells[key] for key in keys if key in unfinished]
-        outdated = sum(has_figures(plan.place, cell) for cell in waiting)
-        rows.append(
-            [*names, str(len(keys)), str(len(keys) - len(waiting)), str(outdated) if outdated else ""]
-        )
+    groups: dict[tuple[str, str, str], Counter[str]] = {}
+    for entry in entries:
+        group = (entry.table, entry.cell.dataset, str(entry.cell.threat))
+        groups.setdefault(group, Counter())[made.states[entry.cell]] += 1
+    states = ("finished", "outdated", "missing")
+    rows = [["table", "data set", "threat", "cells", *states]]
+    for titles, counts in groups.items():
+        rows.append([*titles, str(counts.total()), *(str(counts[state] or "") for state in states)])
     show_table(rows, text_columns=["data set", "threat"])
-    kinds = [task.kind for task in todo]
+    kinds = Counter(task.kind for task in made.unfinished())
     if kinds:
-        counts = ", ".join(f"{kinds.count(kind)} x {kind}" for kind in dict.fromkeys(kinds))
-        show_line(f"left: {counts}")
-    if any(row[-1] for row in rows[1:]):
-        show_line("outdated: recorded, but by other code or libraries, from other data, or otherwise")
-    show_file("results", plan.place.results)
+        show_line("tasks left: " + ", ".join(f"{count} x {kind}" for kind, count in kinds.items()))
+    if any(counts["outdated"] for counts in groups.values()):
+        show_line("outdated: recorded with other settings, data, library versions or code versions")
+    show_file("results", made.workspace.results)
 
 
-def _show_list(chosen: Sequence[Cell]) -> None:
-    from meterveil.bench.reproduce.specs import TABLES
+def _show_list(entries: Sequence[Entry]) -> None:
+    from meterveil.bench.reproduce.experiments import TABLES
     from meterveil.cli.tables import show_table
 
-    rows = [["table", "what", "data sets", "threats", "rows"]]
-    for name, table in TABLES.items():
-        own = [cell for cell in chosen if cell.table == name]
-        if own:
-            datasets, threats = ({getattr(cell, part): "" for cell in own} for part in ("dataset", "threat"))
-            labels = "; ".join(dict.fromkeys(cell.row.label for cell in own))
-            rows.append([name, table.words, ", ".join(datasets), ", ".join(threats), labels])
-    show_table(rows, text_columns=["what", "data sets", "threats", "rows"])
+    rows = [["table", "content", "data sets", "threats", "rows"]]
+    for name in dict.fromkeys(entry.table for entry in entries):
+        own = [entry for entry in entries if entry.table == name]
+        datasets = ", ".join(dict.fromkeys(entry.cell.dataset for entry in own))
+        threats = ", ".join(dict.fromkeys(entry.cell.threat for entry in own))
+        rows.append(
+            [
+                name,
+                TABLES[name].title,
+                datasets,
+                threats,
+                "; ".join(dict.fromkeys(entry.row for entry in own)),
+            ]
+        )
+    show_table(rows, text_columns=["content", "data sets", "threats", "rows"])

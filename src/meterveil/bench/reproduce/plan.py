@@ -1,127 +1,229 @@
-"""From cells to tasks: what has to be fitted and trained before each can be measured."""
+"""Plan of a reproduction: the tasks that cells need, and which cells are finished, outdated or missing."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal
 
-from meterveil.bench.reproduce.attacking import Adapt, Attack
-from meterveil.bench.reproduce.days import home_of, house_of, trial_for
-from meterveil.bench.reproduce.entrant import Entrant
-from meterveil.bench.reproduce.kept import check_effort
-from meterveil.bench.reproduce.measuring import Excuse, Measure
-from meterveil.bench.reproduce.place import Place
-from meterveil.bench.reproduce.specs import MANAGER, Cell, DaysOf, Defence, EqualTo, RationOf, Training
-from meterveil.bench.reproduce.task import Step, Task
-from meterveil.bench.reproduce.training import Probe, Train
-from meterveil.bench.strength import Trial
-from meterveil.data.load import describe
+import pandas as pd
+
+from meterveil.bench import results
+from meterveil.bench.evaluate import PRIOR
+from meterveil.bench.reproduce import steps
+from meterveil.bench.reproduce.experiments import HELD_OUT, MANAGER, PAPER, SYNTHETIC, Cell, Training
+from meterveil.bench.reproduce.runner import Engine, Task, run
+from meterveil.bench.reproduce.steps import PlannedDefence, ProbeSpec, TrainingSpec
+from meterveil.bench.reproduce.workspace import Workspace
+from meterveil.bench.trial import Trial, evaluation_day_trial, protocol_trial, synthetic_trial
+from meterveil.data.protocols import PROTOCOLS, REDD_EVALUATION_DAYS, UKDALE_EVALUATION_DAYS
 from meterveil.errors import InputError
 
-PRIOR = "prior"
-"""The attacker that never looks: the floor of every cell."""
+State = Literal["finished", "outdated", "missing"]
+
+_FIT_SECONDS = {"fhmm": 40.0, "dae": 60.0, "seq2point": 90.0, "electricity": 150.0, "bert4nilm": 150.0}
+"""Attacker -> rough duration of a fit; the others take a few seconds."""
 
 
 @dataclass
 class Plan:
-    """Collect tasks, each once, those that are needed before those that need them."""
+    """Tasks, each once and after those that it needs, and the cells that they measure."""
 
-    place: Place
+    workspace: Workspace
     tasks: dict[str, Task] = field(default_factory=dict)
     cells: dict[str, Cell] = field(default_factory=dict)
     """Key of the task that measures it -> cell."""
-    _trials: dict[tuple[str, DaysOf], Trial] = field(default_factory=dict)
-    _fits: dict[tuple[str, DaysOf, str], str] = field(default_factory=dict)
+    states: dict[Cell, State] = field(default_factory=dict)
+    _trials: dict[tuple[str, int, str], Trial] = field(default_factory=dict)
+    _fits: dict[tuple[str, int, str, str], str] = field(default_factory=dict)
 
-    def add(self, cell: Cell) -> None:
-        """Plan a cell; one whose data are not at hand will say so."""
+    def unfinished(self) -> list[Task]:
+        """List the tasks that are still to run; a task that only finished ones need is left out."""
+        waiting = [key for key, cell in self.cells.items() if self.states[cell] != "finished"]
+        open_keys: set[str] = set()
+        while waiting:
+            key = waiting.pop()
+            if key not in open_keys:
+                open_keys.add(key)
+                needs = () if self.tasks[key].is_done(self.workspace) else self.tasks[key].needs
+                waiting += [need for need in needs if not self.tasks[need].is_done(self.workspace)]
+        return [task for key, task in self.tasks.items() if key in open_keys]
+
+    def add(self, cell: Cell, known: Recorded) -> None:
+        """Plan a cell; one that the data do not include is recorded as not measured."""
         try:
             trial = self._trial(cell)
-        except _NotAtHandError as error:
-            excuse = Excuse(cell, str(error))
-            self.cells[self._task(excuse.key(), cell.title, excuse)] = cell
+        except _MissingDataError as error:
+            reason = str(error)
+            key = steps.not_measured_key(cell)
+            work = partial(steps.not_measured, cell=cell, reason=reason)
+            self._add_cell(cell, Task("measure", key, cell.title, work), known, has_no_data=True)
             return
-        check_effort(self.place, cell)
-        entrants = tuple(
-            Entrant(label, defence, cell.row.battery, self._trainings(cell, defence))
-            for label, defence in cell.row.defences
+        labels = (cell.defence, cell.against) if cell.against else (cell.defence,)
+        defences = tuple(
+            PlannedDefence(label, cell.spec(label), cell.battery, self._trainings(cell, label))
+            for label in labels
         )
-        fits = tuple(self._attack(cell, trial, name) for name in dict.fromkeys((*cell.attackers, PRIOR)))
-        adapted = [key for entrant in entrants for key in self._adapted(cell, trial, entrant)]
-        runs = dict.fromkeys(key for entrant in entrants for key in entrant.runs)
-        step = Measure(cell, trial, entrants)
-        key = step.key(self.place, fits)
-        self.cells[self._task(key, cell.title, step, (*runs, *fits, *adapted))] = cell
+        names = dict.fromkeys((*cell.attackers, PRIOR))
+        fits = tuple(self._fit(cell, trial, name) for name in names)
+        adapted = [key for defence in defences for key in self._adapted(cell, trial, defence)]
+        trainings = dict.fromkeys(key for defence in defences for key in defence.trainings)
+        work = partial(steps.measure, cell=cell, trial=trial, defences=defences)
+        key = steps.cell_key(self.workspace, cell, trial, defences, fits)
+        seconds = 10.0 + 0.5 * len(trial.test.days) * cell.seeds * len(defences)
+        task = Task("measure", key, cell.title, work, (*trainings, *fits, *adapted), seconds)
+        self._add_cell(cell, task, known)
+
+    def _add_cell(self, cell: Cell, task: Task, known: Recorded, has_no_data: bool = False) -> None:
+        self._task(task)
+        self.cells[task.key] = cell
+        rows = known.rows(cell)
+        has_values = bool(rows["value"].notna().any())
+        if task.key in known.runs or (has_no_data and has_values):
+            self.states[cell] = "finished"
+            return
+        known.check_effort(cell, rows)
+        self.states[cell] = "outdated" if has_values else "missing"
 
     def _trial(self, cell: Cell) -> Trial:
-        house, known = house_of(cell), (cell.dataset, cell.row.days)
-        if known not in self._trials:
-            if not self._has_house(cell.dataset, house):
-                raise _NotAtHandError(f"house {house} of {cell.dataset} is not among the data at hand")
-            home = self.place.household(cell.dataset, house)
+        place = (cell.dataset, cell.house, cell.days)
+        if place not in self._trials:
+            if not self.workspace.has_house(cell.dataset, cell.house):
+                raise _MissingDataError(f"house {cell.house} of {cell.dataset} is not among the data")
             try:
-                self._trials[known] = trial_for(cell, home)
+                self._trials[place] = trial_of(cell, self.workspace)
             except InputError as error:
-                raise _NotAtHandError(str(error)) from error
-        return replace(self._trials[known], table=cell.table)
+                raise _MissingDataError(str(error)) from error
+        return self._trials[place]
 
-    def _has_house(self, dataset: str, house: int) -> bool:
-        data = self.place.data
-        if data is None or not (data / dataset).is_dir():
-            return True  # whoever reads it says what is missing
-        known = describe(data / dataset).houses
-        return not known or house in known
-
-    def _trainings(self, cell: Cell, defence: Defence) -> tuple[str, ...]:
-        training = defence.training if isinstance(defence, EqualTo | RationOf) else defence
-        if not isinstance(training, Training):
-            return ()
-        return tuple(self._training(cell, training, seed) for seed in range(cell.seeds))
+    def _trainings(self, cell: Cell, defence: str) -> tuple[str, ...]:
+        training = cell.spec(defence).training
+        return (
+            ()
+            if training is None
+            else tuple(self._training(cell, training, seed) for seed in range(cell.seeds))
+        )
 
     def _training(self, cell: Cell, training: Training, seed: int) -> str:
-        where, title = (cell.dataset, home_of(cell)), f"{training.method} on {cell.dataset}, seed {seed}"
-        probe = None
+        home = PROTOCOLS[cell.dataset].house if cell.dataset in PROTOCOLS else cell.house
+        probe = ""
         if training.method == MANAGER:
-            fit = Probe(*where, training.probe, seed, training.probe_epochs)
-            probe = self._task(fit.key(self.place), f"{fit.kind} probe of {cell.dataset}, seed {seed}", fit)
-        step = Train(*where, training, cell.row.battery, seed, probe)
-        return self._task(step.key(self.place), title, step, (probe,) if probe else ())
+            spec = ProbeSpec(cell.dataset, home, training.probe, seed, training.probe_epochs)
+            title = f"{spec.kind} probe of {cell.dataset}, seed {seed}"
+            probe = self._task(Task("probe", spec.key(self.workspace), title, spec.fit, seconds=30.0))
+        asked = TrainingSpec(cell.dataset, home, training, cell.battery, seed, probe)
+        seconds = 110.0 if training.budget_days is None else 10.0
+        title = f"{training.method} on {cell.dataset}, seed {seed}"
+        needs = (probe,) if probe else ()
+        return self._task(Task("train", asked.key(self.workspace), title, asked.train, needs, seconds))
 
-    def _attack(self, cell: Cell, trial: Trial, name: str) -> str:
-        """Plan a fit on bare days; its key, which hashes these days, is worked out once."""
-        known = (cell.dataset, cell.row.days, name)
-        if known not in self._fits:
-            step = Attack.of(trial, name, self.place)
-            title = f"{name} on {cell.dataset} house {trial.test.house}"
-            self._fits[known] = self._task(step.folder.name, title, step)
-        return self._fits[known]
+    def _fit(self, cell: Cell, trial: Trial, name: str) -> str:
+        place = (cell.dataset, cell.house, cell.days, name)
+        if place not in self._fits:
+            key, title = steps.fit_key(self.workspace, trial, name), f"{name} on {cell.dataset} {cell.house}"
+            work, seconds = partial(steps.fit_attacker, trial=trial, name=name), _fit_seconds(name)
+            self._fits[place] = self._task(Task("fit", key, title, work, seconds=seconds))
+        return self._fits[place]
 
-    def _adapted(self, cell: Cell, trial: Trial, entrant: Entrant) -> list[str]:
-        if cell.threat != "adaptive":
-            return []
-        found = []
-        for policy in range(entrant.policies):
-            needs = entrant.runs[policy : policy + 1] if entrant.training else entrant.runs
+    def _adapted(self, cell: Cell, trial: Trial, defence: PlannedDefence) -> Iterable[str]:
+        if cell.threat != "adaptive" or defence.spec.rule == "none":
+            return
+        one_each = len(defence.origins) == len(defence.trainings)
+        for policy in range(len(defence.origins)):
+            needs = defence.trainings[policy : policy + 1] if one_each else defence.trainings
             for name in cell.attackers:
-                step = Adapt(trial, entrant, policy, name, cell.copies)
-                title = f"{name} against {entrant.label} on {cell.dataset}"
-                key = step.key(self.place, self._attack(cell, trial, name))
-                found.append(self._task(key, title, step, needs))
-        return found
+                fit = self._fit(cell, trial, name)
+                key = steps.adapt_key(self.workspace, fit, defence, policy, cell.copies)
+                title, seconds = f"{name} against {defence.label} on {cell.dataset}", 3 * _fit_seconds(name)
+                work = partial(
+                    steps.adapt_attacker,
+                    trial=trial,
+                    defence=defence,
+                    policy=policy,
+                    name=name,
+                    copies=cell.copies,
+                )
+                yield self._task(Task("adapt", key, title, work, needs, seconds))
 
-    def _task(self, key: str, title: str, step: Step, needs: Sequence[str] = ()) -> str:
-        self.tasks.setdefault(key, Task(key, title, step, tuple(needs)))
-        return key
+    def _task(self, task: Task) -> str:
+        self.tasks.setdefault(task.key, task)
+        return task.key
 
 
-class _NotAtHandError(Exception):
+def _fit_seconds(name: str) -> float:
+    return _FIT_SECONDS.get(name, 3.0)
+
+
+class _MissingDataError(Exception):
     """A cell whose data are missing."""
 
 
-def plan(cells: Sequence[Cell], place: Place) -> Plan:
-    """Plan cells in the order in which they are given."""
-    place.enter()
-    found = Plan(place)
-    for cell in cells:
-        found.add(cell)
-    return found
+class Recorded:
+    """Figures and runs in the results folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.runs: Mapping[str, Any] = results.read_runs(folder)
+        self.table = results.read(folder) if self.runs else pd.DataFrame(columns=list(results.COLUMNS))
+
+    def rows(self, cell: Cell) -> pd.DataFrame:
+        """Select the figures of a cell."""
+        return results.where(self.table, **cell.columns, threat=cell.threat)
+
+    def check_effort(self, cell: Cell, rows: pd.DataFrame) -> None:
+        """Refuse to replace figures by ones with fewer seeds or attackers."""
+        seeds = max(rows["seeds"], default=0)
+        if seeds > cell.seeds:
+            raise InputError(
+                f"{self.folder} has {cell.title} with {seeds} seeds, and {cell.seeds} would replace them; "
+                f"use another folder for results, or {seeds} seeds"
+            )
+        attackers = set(rows["attacker"]) - {"", "all", "strongest", "prior", "meter"}
+        if attackers - set(cell.attackers):
+            raise InputError(
+                f"{self.folder} has {cell.title} with the attackers {', '.join(sorted(attackers))}, and "
+                f"{', '.join(cell.attackers)} would replace them; use another folder for results"
+            )
+
+
+def plan(cells: Iterable[Cell], workspace: Workspace) -> Plan:
+    """Plan cells, each once, in the order in which they are given."""
+    workspace.use_cache()
+    made, known = Plan(workspace), Recorded(workspace.results)
+    for cell in dict.fromkeys(cells):
+        made.add(cell, known)
+    return made
+
+
+def reproduce(made: Plan, engine: Engine) -> Iterator[tuple[Task, str]]:
+    """Run what is unfinished and record each measured cell; yield tasks as `runner.run` does."""
+    for task, error in run(made.unfinished(), made.workspace, engine):
+        if task.key in made.cells and not error:
+            record(made, task)
+        yield task, error
+
+
+def record(made: Plan, task: Task) -> None:
+    """Write the figures of a measured cell to the results, in place of earlier ones."""
+    cell, folder = made.cells[task.key], made.workspace.results
+    done = json.loads(made.workspace.done_file(task.kind, task.key).read_text(encoding="utf-8"))
+    earlier = set(Recorded(folder).rows(cell)["run"]) - {task.key}
+    figures = [results.Figure(**figure) for figure in done["figures"]]
+    results.write(folder, figures, [results.Run(**done["run"])], replaced=earlier)
+    made.states[cell] = "finished"
+
+
+def trial_of(cell: Cell, workspace: Workspace) -> Trial:
+    """Return the days that the attackers of a cell learn from and read."""
+    household = workspace.household(cell.dataset, cell.house)
+    if cell.days not in (PAPER, HELD_OUT):
+        days = (*UKDALE_EVALUATION_DAYS, *REDD_EVALUATION_DAYS)
+        named = {(str(day.dataset), day.house, str(day.day)): day for day in days}
+        return evaluation_day_trial(named[cell.dataset, cell.house, cell.days], household)
+    choice: Literal["paper", "many"] = "paper" if cell.days == PAPER else "many"
+    if cell.dataset == SYNTHETIC:
+        return synthetic_trial(household, choice)
+    return protocol_trial(PROTOCOLS[cell.dataset], household, choice)

@@ -1,181 +1,165 @@
-"""Runs a plan: wave after wave, never what is finished, and on after whatever died.
+"""Runs tasks with joblib, on this machine or on a Ray cluster, and never twice.
 
-The files are the truth: a task is done when its result lies there whole, whoever made it. So an interrupt, a
-killed process, a full disk or a lost node cost what was under way, and trainings not even that.
+A task is finished when its done-file exists. The parent process alone records measured cells. So an
+interrupt, a killed process, a full disk or a lost node costs only unfinished tasks; the next run continues.
 """
 
 from __future__ import annotations
 
 import errno
+import json
+import logging
 import os
+import socket
 import sys
 import time
 import traceback
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache, partial
 from threading import Thread
-from typing import TYPE_CHECKING, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
-from meterveil.bench.reproduce.engines import Engine, LostWorkerError
-from meterveil.bench.reproduce.place import Place
-from meterveil.bench.reproduce.spending import spending
-from meterveil.bench.reproduce.task import Task, left, waves
+from joblib import Parallel, delayed, parallel_config
+from joblib.externals.loky.process_executor import BrokenProcessPool
+
+from meterveil.bench.reproduce.workspace import Workspace
+from meterveil.data import outputs
 from meterveil.errors import InputError
 
-if TYPE_CHECKING:  # a worker that begins needs no planner
-    from meterveil.bench.reproduce.plan import Plan
+WORKERS = 2
+MOST_RESTARTS = 3
+"""Times in a row that a worker may die without any task finishing."""
 
-MOST_DEATHS = 2
-"""Workers that may die in a row, nothing getting finished, before tasks have to run alone."""
+_CHUNK = 4
+"""Tasks for each processor of a cluster between two reports: joblib's Ray backend returns all at once."""
 
-_FEW = 4
-"""Tasks that then do."""
+_DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_CONNECT_SECONDS, _LOSS_SECONDS, _WATCH_SECONDS = 5.0, 60.0, 1.0
+_LOG = logging.getLogger(__name__)
 
-_SHORT = "memory may be short: try with --workers 1"
 
-_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-_WATCH_SECONDS = 1.0
+@dataclass(frozen=True)
+class Task:
+    """Step towards a cell, stored under the hash of everything that can change its result."""
+
+    kind: str
+    key: str
+    title: str
+    work: Callable[[Workspace, str], Mapping[str, Any]]
+    """Takes the workspace and the key; the done-file holds what it returns."""
+    needs: tuple[str, ...] = ()
+    """Keys of the tasks whose results it reads."""
+    seconds: float = 1.0
+    """Rough duration, to estimate the time left."""
+
+    def is_done(self, workspace: Workspace) -> bool:
+        """Tell whether the task is finished."""
+        return workspace.done_file(self.kind, self.key).exists()
 
 
 class Outcome(NamedTuple):
-    """What came of a task."""
+    """End of a task."""
 
     key: str
     error: str = ""
-    is_full: bool = False  # the disk, so that nothing else can be kept either
+    is_disk_full: bool = False
 
 
-@dataclass
-class Listener:
-    """Tell somebody how it goes; every method may be called from another thread."""
-
-    on_start: Callable[[Sequence[Task]], object] = lambda tasks: None
-    on_done: Callable[[Task], object] = lambda task: None
-    on_death: Callable[[str, int], object] = lambda reason, left: None
+class LostWorkerError(Exception):
+    """A process or a node died with its unfinished tasks."""
 
 
-@dataclass
-class Summary:
-    """Say what was done."""
+class Engine(Protocol):
+    """Place where tasks run."""
 
-    done: int = 0
-    failed: dict[str, str] = field(default_factory=dict)
-    """Title of a task -> why it failed."""
-    skipped: int = 0
-    """Tasks that needed a failed one."""
+    def run(self, calls: Sequence[Callable[[], Outcome]]) -> Iterator[Outcome]:
+        """Yield the outcomes in any order; raise `LostWorkerError` if a worker died."""
+        ...
 
 
-def run(plan: Plan, engine: Engine, listener: Listener | None = None) -> Summary:
-    """Do whatever is left of a plan."""
-    listener, place = listener or Listener(), plan.place
-    waiting = left(plan.tasks, plan.cells, place)
-    listener.on_start(waiting)
-    summary, failed = Summary(), set[str]()
-    for wave in waves(waiting):
-        able = [task for task in wave if not failed & set(task.needs)]
-        for task in wave:
-            if task not in able:
-                failed.add(task.key)
-                summary.skipped += 1
-        for task, outcome in _run_wave(able, place, engine, listener):
-            if outcome.error:
-                failed.add(task.key)
-                summary.failed[task.title] = outcome.error
-            else:
-                summary.done += 1
-    return summary
+def run(tasks: Sequence[Task], workspace: Workspace, engine: Engine) -> Iterator[tuple[Task, str]]:
+    """Run tasks; yield each as it ends, with the reason where it failed.
 
-
-def _run_wave(
-    tasks: Sequence[Task], place: Place, engine: Engine, listener: Listener
-) -> Iterator[tuple[Task, Outcome]]:
-    """Run tasks that need nothing of each other, again where their worker died.
-
-    Whose fault a death was nobody knows. So after some in a row a few tasks run alone: what dies then has
-    failed, and the others go on.
+    Needed tasks must come before those that need them. Tasks that need a failed one fail too.
     """
-    told, deaths, alone = _Told(tasks, place, listener), 0, 0
-    while told.waiting:
-        before, alone = len(told.waiting), max(alone - 1, 0)
+    failed: set[str] = set()
+    for wave in waves(tasks):
+        for task in [task for task in wave if failed & set(task.needs)]:
+            failed.add(task.key)
+            yield task, "needs a task that failed"
+        ready = {task.key: task for task in wave if task.key not in failed}
+        for outcome in _outcomes(ready, workspace, engine):
+            failed.update([outcome.key] if outcome.error else [])
+            yield ready[outcome.key], outcome.error
+
+
+def waves(tasks: Sequence[Task]) -> list[list[Task]]:
+    """Group tasks so that each needs only earlier groups; long tasks come first in a group."""
+    depth: dict[str, int] = {}
+    for task in tasks:
+        depth[task.key] = 1 + max((depth[key] for key in task.needs if key in depth), default=-1)
+    groups: list[list[Task]] = [[] for _ in range(max(depth.values(), default=-1) + 1)]
+    for task in tasks:
+        groups[depth[task.key]].append(task)
+    return [sorted(group, key=lambda task: -task.seconds) for group in groups]
+
+
+def _outcomes(tasks: Mapping[str, Task], workspace: Workspace, engine: Engine) -> Iterator[Outcome]:
+    """Run independent tasks; start again what was lost with a worker, a limited number of times."""
+    waiting, restarts = dict(tasks), 0
+    while waiting:
+        before = len(waiting)
         try:
-            for outcome in engine.run(told.calls(1 if alone else None), told.look):
-                if outcome.is_full:
-                    what = outcome.error.partition(";")[0]
-                    raise InputError(f"{what}; make room, and go on with the same command")
-                yield told.finish(outcome), outcome
+            calls = [partial(do, task, workspace, os.getpid()) for task in waiting.values()]
+            for outcome in engine.run(calls):
+                if outcome.is_disk_full:
+                    raise InputError(f"{outcome.error}; free some space and repeat the command to continue")
+                del waiting[outcome.key]
+                yield outcome
         except LostWorkerError as error:
-            yield from ((told.finish(found), found) for found in told.finished())
-            if alone and len(told.waiting) == before:
-                fatal = Outcome(next(iter(told.waiting)), f"its worker died, {error}; {_SHORT}")
-                yield told.finish(fatal), fatal
-                alone = 0
-                continue
-            deaths = deaths + 1 if len(told.waiting) == before else 1
-            if deaths == MOST_DEATHS:
-                deaths, alone = 0, _FEW + 1
-            listener.on_death(str(error), len(told.waiting))
+            for task in [task for task in waiting.values() if task.is_done(workspace)]:
+                del waiting[task.key]
+                yield Outcome(task.key)
+            restarts = 1 if len(waiting) < before else restarts + 1
+            if restarts > MOST_RESTARTS:
+                titles = ", ".join(task.title for task in list(waiting.values())[:WORKERS])
+                raise InputError(
+                    f"workers died {restarts} times in a row, at {titles}; memory may be short: use 1 worker"
+                ) from error
+            _LOG.warning("a worker died (%s); starting %d tasks again", error, len(waiting))
 
 
-class _Told:
-    """Know which tasks of a wave are still to be done, and tell of each that is, once."""
-
-    def __init__(self, tasks: Sequence[Task], place: Place, listener: Listener) -> None:
-        self.waiting = {task.key: task for task in tasks}
-        self._place, self._listener = place, listener
-        self._told: set[str] = set()
-
-    def calls(self, most: int | None) -> list[Callable[[], Outcome]]:
-        return [partial(do, task, self._place, os.getpid()) for task in list(self.waiting.values())[:most]]
-
-    def look(self) -> None:
-        """Tell of what lies there finished though nobody has said so yet."""
-        for task in list(self.waiting.values()):
-            if task.is_finished(self._place):
-                self._tell(task)
-
-    def finished(self) -> list[Outcome]:
-        return [Outcome(key) for key, task in self.waiting.items() if task.is_finished(self._place)]
-
-    def finish(self, outcome: Outcome) -> Task:
-        task = self.waiting.pop(outcome.key)
-        if not outcome.error:
-            self._tell(task)
-        return task
-
-    def _tell(self, task: Task) -> None:
-        if task.key not in self._told:
-            self._told.add(task.key)
-            self._listener.on_done(task)
-
-
-def do(task: Task, place: Place, parent: int) -> Outcome:
-    """Run one task in whatever process this is; an error of one must not cost the others."""
-    place.enter()
+def do(task: Task, workspace: Workspace, parent: int) -> Outcome:
+    """Run one task in a worker; an error of one task does not stop the others."""
+    workspace.use_cache()
     _end_with(parent)
     if "torch" in sys.modules:
         sys.modules["torch"].set_num_threads(1)
     try:
-        with place.alone(task.key):
-            if not task.is_finished(place):  # somebody else may have been faster
-                with spending(place, task):
-                    task.step.run(place, task.key)
-    except InputError as error:
-        words = str(error).replace("with --out", "with --results or METERVEIL_CACHE")
-        return Outcome(task.key, words, _is_full(error))
+        with workspace.lock(task.key):
+            if not task.is_done(workspace):  # another command may have been faster
+                result = task.work(workspace, task.key)
+                outputs.write_text(workspace.done_file(task.kind, task.key), json.dumps(result) + "\n")
     except Exception as error:
-        last = traceback.extract_tb(error.__traceback__)[-1]
-        words = f"{type(error).__name__}: {error} ({last.name}, line {last.lineno})"
-        return Outcome(task.key, words, _is_full(error))
+        return Outcome(task.key, _reason(error), _is_disk_full(error))
     return Outcome(task.key)
 
 
-def _is_full(error: BaseException | None) -> bool:
-    """Tell whether a full disk lies at the root of an error; not every library says so by number."""
+def _reason(error: Exception) -> str:
+    if isinstance(error, InputError):
+        return str(error).partition("; choose another place")[0]
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{type(error).__name__}: {error} ({last.name}, line {last.lineno})"
+
+
+def _is_disk_full(error: BaseException | None) -> bool:
+    """Look for a full disk among the causes; some libraries report it in words only."""
     while error is not None:
-        if isinstance(error, OSError) and error.errno in _FULL:
-            return True
-        if any(os.strerror(number) in str(error) for number in _FULL):
+        if getattr(error, "errno", None) in _DISK_FULL or any(
+            os.strerror(n) in str(error) for n in _DISK_FULL
+        ):
             return True
         error = error.__cause__ or error.__context__
     return False
@@ -183,15 +167,97 @@ def _is_full(error: BaseException | None) -> bool:
 
 @cache
 def _end_with(parent: int) -> None:
-    """Let this process end when the one that started it does: nobody waits for its work any more.
+    """End this worker when its parent process ends; Ray ends its own workers."""
 
-    A worker of Ray is nobody's child here; Ray ends it with its driver.
-    """
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(_WATCH_SECONDS)
+        os._exit(1)
+
     if os.getppid() == parent:
-        Thread(target=_watch, args=(parent,), daemon=True).start()
+        Thread(target=watch, daemon=True).start()
 
 
-def _watch(parent: int) -> None:
-    while os.getppid() == parent:
-        time.sleep(_WATCH_SECONDS)
-    os._exit(1)
+@dataclass(frozen=True)
+class Local:
+    """Processes of one thread each on this machine."""
+
+    workers: int = WORKERS
+
+    def run(self, calls: Sequence[Callable[[], Outcome]]) -> Iterator[Outcome]:
+        """Yield each outcome as soon as it is known."""
+        with parallel_config(backend="loky", inner_max_num_threads=1):
+            parallel = Parallel(self.workers, return_as="generator_unordered", batch_size=1)
+            outcomes = parallel(delayed(call)() for call in calls)
+            try:
+                for outcome in outcomes:  # noqa: UP028  the generator must be closed here
+                    yield outcome
+            except BrokenProcessPool as error:
+                raise LostWorkerError(str(error).splitlines()[0]) from error
+            finally:
+                with warnings.catch_warnings(action="ignore"):  # unfinished work is dropped on purpose
+                    outcomes.close()
+
+
+@dataclass(frozen=True)
+class Ray:
+    """Ray cluster as a joblib backend; its nodes see the same folders under the same names."""
+
+    address: str | None = None
+    """Such as `10.0.0.1:6379` or `auto`; None starts Ray on this machine."""
+    workers: int | None = None
+    """None for all processors of the cluster."""
+
+    def run(self, calls: Sequence[Callable[[], Outcome]]) -> Iterator[Outcome]:
+        """Yield the outcomes in groups."""
+        import ray  # noqa: PLC0415  optional
+        from ray.util.joblib import register_ray  # noqa: PLC0415  optional
+
+        self.connect()
+        register_ray()  # type: ignore[no-untyped-call]
+        processors = self._processors()
+        for first in range(0, len(calls), _CHUNK * processors):
+            chunk = calls[first : first + _CHUNK * processors]
+            try:
+                with parallel_config(backend="ray", ray_remote_args={"num_cpus": 1}):
+                    yield from Parallel(processors, batch_size=1)(delayed(call)() for call in chunk)
+            except ray.exceptions.RayError as error:
+                self._wait_for_loss(processors)
+                raise LostWorkerError(str(error).splitlines()[0]) from error
+            except ValueError as error:
+                if "Tried to start a pool with" not in str(error):  # fewer processors than a moment ago
+                    raise
+                raise LostWorkerError(str(error)) from error
+
+    def connect(self) -> None:
+        """Join the cluster once, or start one without usage statistics."""
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+        import ray  # noqa: PLC0415  optional
+
+        if ray.is_initialized():
+            return
+        try:
+            host, _, port = (self.address or "").rpartition(":")
+            if host and port.isdigit() and "/" not in host:  # Ray itself tries for minutes
+                socket.create_connection((host, int(port)), _CONNECT_SECONDS).close()
+            ray.init(self.address, log_to_driver=False, logging_level=logging.ERROR)
+        except (OSError, ValueError, RuntimeError, ray.exceptions.RayError) as error:
+            *_, reason = str(error).strip().splitlines() or [type(error).__name__]
+            raise InputError(
+                f"cannot connect to a Ray cluster at {self.address or 'auto'}: {reason}; "
+                "start one with ray start --head"
+            ) from error
+
+    def _processors(self) -> int:
+        import ray  # noqa: PLC0415  optional
+
+        count = int(ray.cluster_resources().get("CPU", 0))  # type: ignore[no-untyped-call]
+        if not count:
+            raise InputError(f"the Ray cluster at {self.address} has no processors; add a node that has some")
+        return min(count, self.workers or count)
+
+    def _wait_for_loss(self, processors: int) -> None:
+        """Wait until Ray no longer counts a lost node, or joblib would wait for its processors forever."""
+        end = time.monotonic() + _LOSS_SECONDS
+        while self._processors() == processors and time.monotonic() < end:
+            time.sleep(_WATCH_SECONDS)

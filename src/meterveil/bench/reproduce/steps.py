@@ -1,0 +1,348 @@
+"""Steps of a reproduction: fit a probe, train a defence, fit attackers, measure a cell.
+
+Each step is a function that takes the workspace and its own key first and returns what its done-file holds.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from datetime import date
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from meterveil.attackers.fitting import Job
+from meterveil.attackers.registry import PAPER_SIX
+from meterveil.attackers.threat import adaptive, fixed
+from meterveil.bench.cases import PAPER_METRICS
+from meterveil.bench.compare import gap_figures
+from meterveil.bench.evaluate import VERSION, Spec, evaluate, measure_undefended
+from meterveil.bench.figures import HEADLINES, figures_of, run_of
+from meterveil.bench.reproduce.experiments import (
+    MANAGER,
+    PAPER,
+    RANDOM_EQUAL,
+    RATIONED,
+    SYNTHETIC,
+    Cell,
+    Changes,
+    DefenceSpec,
+    Training,
+)
+from meterveil.bench.reproduce.workspace import Workspace
+from meterveil.bench.results import Figure, Run, current_commit
+from meterveil.bench.trial import Trial, synthetic_trial
+from meterveil.core.battery import Battery
+from meterveil.data import outputs
+from meterveil.data.cache import key_of, library_versions
+from meterveil.data.household import Household
+from meterveil.data.protocols import PROTOCOLS
+from meterveil.data.simulation import Setup
+from meterveil.defenders import version_of
+from meterveil.defenders.defence import Defence, equal_kwh, find_defence, trained_defence
+from meterveil.defenders.random_equal import RandomEqual
+from meterveil.defenders.rationed import Rationed
+
+_LIBRARIES = ("numpy", "torch", "stable_baselines3", "scipy")
+_PROBE_FILES = ("probe.safetensors", "probe.json")
+
+
+@dataclass(frozen=True)
+class ProbeSpec:
+    """Probe of a household; all trainings with this kind and seed share it."""
+
+    dataset: str
+    house: int
+    kind: str
+    seed: int
+    epochs: int
+
+    def key(self, workspace: Workspace) -> str:
+        """Hash everything that can change the probe."""
+        days = training_days(workspace, self.dataset, self.house)
+        data = workspace.digest(self.dataset, self.house)
+        libraries = library_versions(*_LIBRARIES[:2])
+        return key_of("probe", asdict(self), list(map(str, days)), data, version_of(MANAGER), libraries)
+
+    def fit(self, workspace: Workspace, key: str) -> dict[str, Any]:
+        """Fit it as a training would that has no fitted probe."""
+        from meterveil.defenders.manager import probe_training, probes, training  # noqa: PLC0415  torch
+
+        began, home = time.perf_counter(), workspace.household(self.dataset, self.house)
+        days = training_days(workspace, self.dataset, self.house)
+        with training.own_randomness():
+            recipe = probe_training.Recipe(epochs=self.epochs)
+            fitted = probe_training.train_probe(self.kind, home, days, self.seed, recipe)
+        probes.save(fitted, workspace.folder("probe", key))
+        return {"seconds": time.perf_counter() - began}
+
+
+@dataclass(frozen=True)
+class TrainingSpec:
+    """Training of a defence with one seed."""
+
+    dataset: str
+    house: int
+    training: Training
+    battery: Changes
+    seed: int
+    probe: str = ""
+    """Key of the probe; empty for a method that has none."""
+
+    def key(self, workspace: Workspace) -> str:
+        """Hash everything that can change what is learned."""
+        days = training_days(workspace, self.dataset, self.house)
+        return key_of(
+            "train",
+            self.training.method,
+            asdict(self.settings()),
+            self.battery,
+            self.seed,
+            self.probe,
+            list(map(str, days)),
+            workspace.digest(self.dataset, self.house),
+            workspace.signatures(self.training.signatures).digest(),
+            version_of(self.training.method),
+            library_versions(*_LIBRARIES[:3]),
+        )
+
+    def train(self, workspace: Workspace, key: str) -> dict[str, Any]:
+        """Train, or continue an interrupted training."""
+        folder = workspace.folder("train", key)
+        if run_document(workspace, key).get("status") == "finished":
+            return {}
+        home = workspace.household(self.dataset, self.house)
+        days = training_days(workspace, self.dataset, self.house)
+        library = workspace.signatures(self.training.signatures)
+        setup = Setup(library, Battery(**dict(self.battery)), seed=self.seed)
+        notes: dict[str, Any] = {"commit": current_commit()}
+        if self.training.method != MANAGER:
+            from meterveil.defenders.ddql.run import learn as learn_ddql  # noqa: PLC0415  torch
+
+            learn_ddql(home, days, setup, self.settings(), folder, notes)
+            return {}
+        from meterveil.defenders.manager.run import learn  # noqa: PLC0415  torch
+
+        source = workspace.folder("probe", self.probe)
+        outputs.write_all({folder / name: partial(shutil.copyfile, source / name) for name in _PROBE_FILES})
+        fitted = json.loads(workspace.done_file("probe", self.probe).read_text(encoding="utf-8"))
+        notes["probe_seconds"] = fitted["seconds"]
+        learn(home, days, setup, self.settings(), folder, notes)
+        return {}
+
+    def settings(self) -> Any:
+        """Return the settings of the method's trainer."""
+        asked, budget_days = self.training, self.training.budget_days
+        if asked.method != MANAGER:
+            from meterveil.defenders.ddql import run, settings  # noqa: PLC0415  torch
+
+            chosen = settings.preset(asked.preset)
+            cut = chosen if budget_days is None else chosen.within(budget_days)
+            return run.Options(asked.method, cut, asked.weight)
+        from meterveil.defenders.manager.presets import preset  # noqa: PLC0415  torch
+        from meterveil.defenders.manager.run import Options  # noqa: PLC0415  torch
+
+        shortened = preset(asked.preset)
+        if budget_days is not None:
+            shortened = replace(shortened, budget_days=budget_days)
+        # A battery of less power replays signatures cut to its power, as the paper's must have done.
+        is_cut = any(name == "charge_w" for name, _ in self.battery)
+        return Options(shortened, asked.probe, asked.weight, clip_signatures=is_cut)
+
+
+@dataclass(frozen=True)
+class PlannedDefence:
+    """Defence of a cell, with the keys of its trainings, one for each seed."""
+
+    label: str
+    spec: DefenceSpec
+    battery: Changes = ()
+    trainings: tuple[str, ...] = ()
+
+    @property
+    def origins(self) -> list[Any]:
+        """Describe each policy by everything that can change it."""
+        rule = [self.spec.rule, version_of(self.spec.rule)] if self.spec.rule else []
+        if self.spec.training and self.spec.rule != RANDOM_EQUAL:
+            return [[*rule, training] for training in self.trainings]
+        return [[*rule, *self.trainings]]
+
+    def load(self, workspace: Workspace) -> Defence:
+        """Load the defence once its trainings are finished."""
+        if self.spec.training is None:
+            return replace(find_defence(self.spec.rule), name=self.label)
+        if self.spec.rule == RANDOM_EQUAL:
+            return Defence(self.label, (RandomEqual(self.equal_kwh(workspace)),))
+        defence = trained_defence(self.label, [workspace.folder("train", key) for key in self.trainings])
+        if self.spec.rule == RATIONED:
+            return replace(defence, policies=tuple(map(Rationed, defence.policies)))
+        return defence
+
+    def equal_kwh(self, workspace: Workspace) -> float:
+        """Average the throughput of the trainings on their own days; test days must not decide it."""
+        documents = (run_document(workspace, key) for key in self.trainings)
+        return equal_kwh([document["figures"]["training_days_moved_kwh"] for document in documents])
+
+    def setup(self, workspace: Workspace) -> Setup:
+        """Return signatures and battery."""
+        name = self.spec.training.signatures if self.spec.training else "main"
+        return Setup(workspace.signatures(name), Battery(**dict(self.battery)))
+
+    def settings(self, workspace: Workspace) -> dict[str, Any]:
+        """Return settings for the runs table that the trainings themselves do not have."""
+        if self.spec.rule == RANDOM_EQUAL:
+            return {"equal_to_kwh": self.equal_kwh(workspace)}
+        training = self.spec.training
+        return {"preset": training.preset, "signatures": training.signatures} if training else {}
+
+
+def fit_attacker(workspace: Workspace, key: str, trial: Trial, name: str) -> dict[str, Any]:
+    """Fit an attacker to clean days; the fit is stored where `meterveil attack` looks for it too."""
+    fixed([name], training_households(workspace, trial), trial.fitted, trial.seed, workers=1)
+    return {"attacker": name}
+
+
+def fit_key(workspace: Workspace, trial: Trial, name: str) -> str:
+    """Return the key of an attacker's fit to clean days."""
+    return Job(name, trial.fitted, training_households(workspace, trial), trial.seed).key()
+
+
+def adapt_attacker(
+    workspace: Workspace, key: str, trial: Trial, defence: PlannedDefence, policy: int, name: str, copies: int
+) -> dict[str, Any]:
+    """Fit an attacker to days that one policy of a defence masked (D11), by the call that a cell makes."""
+    acting, setup = defence.load(workspace).policies[policy], defence.setup(workspace)
+    homes = training_households(workspace, trial)
+    adaptive([name], homes, trial.fitted, trial.seed, acting, setup, copies, workers=1)
+    return {"attacker": name, "defence": defence.label}
+
+
+def adapt_key(workspace: Workspace, fit: str, defence: PlannedDefence, policy: int, copies: int) -> str:
+    """Hash everything that can change an adaptive fit, given the key of the fit to clean days."""
+    signatures = defence.setup(workspace).library.digest()
+    return key_of("adapt", fit, defence.origins[policy], defence.battery, signatures, copies)
+
+
+def training_households(workspace: Workspace, trial: Trial) -> tuple[Household, ...]:
+    """Return what the attackers of a trial learn from."""
+    return trial.training_households({part.key: workspace.household(*part.key) for part in trial.training})
+
+
+def training_days(workspace: Workspace, dataset: str, house: int) -> tuple[date, ...]:
+    """Return the days that a defence learns from."""
+    if dataset == SYNTHETIC:
+        return synthetic_trial(workspace.household(dataset, house), "paper").training[0].days
+    return PROTOCOLS[dataset].training
+
+
+def run_document(workspace: Workspace, key: str) -> dict[str, Any]:
+    """Read the document of a training; empty where there is none yet."""
+    try:
+        document: dict[str, Any] = json.loads(
+            (workspace.folder("train", key) / "run.json").read_text(encoding="utf-8")
+        )
+    except (OSError, ValueError):
+        return {}
+    return document
+
+
+def measure(
+    workspace: Workspace, key: str, cell: Cell, trial: Trial, defences: tuple[PlannedDefence, ...]
+) -> dict[str, Any]:
+    """Measure a cell; trainings and fits come from the cache. Two defences give their difference."""
+    attackers = {cell.threat: cell.attackers}
+    spec = Spec(trial, defences[0].setup(workspace), attackers, cell.seeds, cell.copies)
+    houses = {part.key: workspace.household(*part.key) for part in (*trial.training, trial.test)}
+    undefended = measure_undefended(spec, houses, workers=1)
+    result, *others = (
+        evaluate(
+            replace(undefended, spec=replace(spec, setup=defence.setup(workspace))),
+            defence.load(workspace),
+            workers=1,
+        )
+        for defence in defences
+    )
+    settings = {name: value for defence in defences for name, value in defence.settings(workspace).items()}
+    if others:
+        run = run_of(result, key, against=cell.against, **settings)
+        return done_cell(gap_figures(result, others[0], key), run)
+    figures = figures_of(result, key)
+    if cell.threat == "adaptive":  # the cell of the fixed attackers records what needs no attacker
+        figures = [figure for figure in figures if figure.threat]
+    figures += absent_figures(cell, trial, houses[trial.test.key], key)
+    return done_cell(figures, run_of(result, key, **settings))
+
+
+def cell_key(
+    workspace: Workspace,
+    cell: Cell,
+    trial: Trial,
+    defences: tuple[PlannedDefence, ...],
+    fits: tuple[str, ...],
+) -> str:
+    """Hash everything that can change the figures of a cell; labels cannot."""
+    played = [[d.origins, d.setup(workspace).library.digest(), d.battery] for d in defences]
+    effort = [cell.threat, cell.seeds, cell.copies if cell.threat == "adaptive" else 0]
+    data = workspace.digest(*trial.test.key, trial.targets)
+    libraries = library_versions(*_LIBRARIES)
+    return key_of("cell", VERSION, trial.identity, played, effort, list(fits), data, libraries)
+
+
+def not_measured(workspace: Workspace, key: str, cell: Cell, reason: str) -> dict[str, Any]:
+    """Return figures without a value that say why a cell cannot be measured."""
+    blank = Figure(
+        **cell.columns,
+        threat=cell.threat,
+        training="10 days" if cell.threat == "fixed" else f"10 days x {cell.copies} copies",
+        attacker="all",
+        appliance="all",
+        seeds=0,
+        n_days=0,
+        run=key,
+        note=f"not measured: {reason}",
+    )
+    figures = [replace(blank, metric=HEADLINES[metric]) for metric in ("rmse", "f1")]
+    return done_cell(figures, Run(key, {"house": cell.house}, commit=current_commit()))
+
+
+def not_measured_key(cell: Cell) -> str:
+    """Hash which cell cannot be measured, whatever the reason."""
+    return key_of("not measured", VERSION, cell.columns, cell.threat, cell.seeds, cell.attackers)
+
+
+def absent_figures(cell: Cell, trial: Trial, home: Household, run: str) -> Iterator[Figure]:
+    """Return figures without a value for the paper's appliances that were not in use (D12)."""
+    is_main = (cell.label, cell.days, cell.threat, cell.battery) == ("ours", PAPER, "fixed", ())
+    if not is_main or cell.dataset not in PROTOCOLS:
+        return
+    day = trial.test.days[0]
+    known_w = home.day(day).appliances_w
+    for target in PROTOCOLS[cell.dataset].targets:
+        if target not in trial.targets:
+            metered = target in known_w and not np.isnan(known_w[target]).all()
+            why = "was not used" if metered else "is not metered"
+            note = f"not measured: the {target.replace('_', ' ')} {why} on {day}"
+            for attacker in PAPER_SIX:
+                for metric in PAPER_METRICS:
+                    yield Figure(
+                        **cell.columns,
+                        threat=cell.threat,
+                        training=trial.training_label,
+                        attacker=attacker,
+                        appliance=target,
+                        metric=metric,
+                        seeds=0,
+                        n_days=0,
+                        run=run,
+                        note=note,
+                    )
+
+
+def done_cell(figures: Sequence[Figure], run: Run) -> dict[str, Any]:
+    """Return the done-file of a cell: its figures and their run."""
+    return {"figures": [asdict(figure) for figure in figures], "run": asdict(run)}
