@@ -11,27 +11,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
 
 import numpy as np
-import numpy.typing as npt
 
 from meterveil.attackers.decisions import best_threshold, recentred
-from meterveil.attackers.protocol import (
-    AGGREGATE,
-    FloatArray,
-    IntArray,
-    Meter,
-    Prediction,
-    check_targets,
-    meter_of,
-    truth_w,
-)
-from meterveil.data.household import Household
+from meterveil.attackers.protocol import Arrays, Meter, Prediction, check_targets, meter_of, truth_w
+from meterveil.core.arrays import FloatArray, IntArray
+from meterveil.data.household import AGGREGATE, Household
 from meterveil.data.protocols import on_threshold_w
 
-VERSION = 1
-"""Part of the key of a stored fit; raise it when a change alters the figures of these predictors."""
+VERSION = 1  # raise it when a change alters the figures of these predictors
 
 MINUTES = 1440
 SMOOTHING_MINUTES = (5.0, 10.0, 20.0, 40.0, 80.0, 160.0, 320.0, np.inf)
@@ -61,11 +51,11 @@ class Mean:
         shape = meter.reading_w.shape
         return Prediction({name: np.full(shape, mean_w) for name, mean_w in self.mean_w.items()}, {})
 
-    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+    def arrays(self) -> Arrays:
         """Return the means."""
         return {name: np.asarray(mean_w) for name, mean_w in self.mean_w.items()}
 
-    def restored(self, targets: Sequence[str], arrays: Mapping[str, npt.NDArray[Any]]) -> Self:
+    def restored(self, targets: Sequence[str], arrays: Arrays) -> Self:
         """Take the means from `arrays`."""
         return replace(self, mean_w={name: float(arrays[name]) for name in targets})
 
@@ -110,7 +100,7 @@ class Prior:
                 on[name] = recentred(probability, threshold)[weekend, meter.minute_of_day]
         return Prediction(watts, on)
 
-    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+    def arrays(self) -> Arrays:
         """Return the profiles."""
         return {
             f"{name}/{part}": np.asarray(values)
@@ -118,7 +108,7 @@ class Prior:
             for part, values in profile._asdict().items()
         }
 
-    def restored(self, targets: Sequence[str], arrays: Mapping[str, npt.NDArray[Any]]) -> Self:
+    def restored(self, targets: Sequence[str], arrays: Arrays) -> Self:
         """Take the profiles from `arrays`."""
         profiles = {
             name: Profile(arrays[f"{name}/mean_w"], arrays[f"{name}/on"], float(arrays[f"{name}/threshold"]))

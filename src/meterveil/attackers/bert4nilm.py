@@ -15,11 +15,10 @@ from __future__ import annotations
 from torch import Tensor, nn
 
 from meterveil.attackers.examples import Batch
-from meterveil.attackers.neural import Neural, Recipe
-from meterveil.attackers.transformer import WindowTransformer, disaggregation_loss, masked
+from meterveil.attackers.neural import Neural
+from meterveil.attackers.transformer import WindowTransformer, disaggregation_loss, masked, window_recipe
 
-VERSION = 1
-"""Part of the key of a stored fit; raise it when a change alters the figures of this attacker."""
+VERSION = 1  # raise it when a change alters the figures of this attacker
 
 WINDOW = 128
 MASKED_SHARE = 0.25
@@ -42,18 +41,4 @@ def loss(network: nn.Module, batch: Batch, done: float) -> Tensor:
 
 def bert4nilm() -> Neural:
     """Build the attacker with its documented settings."""
-    return Neural(
-        Recipe(
-            build=network,
-            loss=loss,
-            window=WINDOW,
-            output=WINDOW,
-            mixing=0.75,
-            stacking=0.3,
-            overlap=2,
-            batch=4,
-            epochs=90,
-            patience=30,
-            learning_rate=3e-4,
-        )
-    )
+    return Neural(window_recipe(network, loss, WINDOW, epochs=90, learning_rate=3e-4))

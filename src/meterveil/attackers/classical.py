@@ -14,15 +14,9 @@ from typing import TypeVar
 import numpy as np
 
 from meterveil.attackers.decisions import f1
-from meterveil.attackers.protocol import (
-    AGGREGATE,
-    Attacker,
-    FloatArray,
-    IntArray,
-    meter_of,
-    truth_w,
-)
-from meterveil.data.household import Household
+from meterveil.attackers.protocol import Attacker, meter_of, truth_w
+from meterveil.core.arrays import FloatArray, IntArray
+from meterveil.data.household import AGGREGATE, Household
 from meterveil.data.protocols import on_threshold_w
 from meterveil.data.splits import days_with_readings, learning_and_choosing_days, only_days
 

@@ -11,26 +11,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
-import numpy.typing as npt
 
 from meterveil.attackers.classical import best_on_last_days, floor_w, running_levels_w
-from meterveil.attackers.protocol import (
-    AGGREGATE,
-    FloatArray,
-    Meter,
-    Prediction,
-    check_targets,
-    filled,
-    truth_w,
-)
-from meterveil.data.household import Household
+from meterveil.attackers.protocol import Arrays, Meter, Prediction, check_targets, filled, truth_w
+from meterveil.core.arrays import FloatArray
+from meterveil.data.household import AGGREGATE, Household
 from meterveil.errors import InputError
 
-VERSION = 1
-"""Part of the key of a stored fit; raise it when a change alters the figures of this attacker."""
+VERSION = 1  # raise it when a change alters the figures of this attacker
 
 FEW_APPLIANCES = 12
 """Most appliances that get two running levels; with more, each gets one (NILMTK)."""
@@ -67,12 +58,12 @@ class CO:
             watts[AGGREGATE] = base_w + np.sum(list(watts.values()), axis=0)
         return Prediction(watts, {})
 
-    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+    def arrays(self) -> Arrays:
         """Return every appliance's states and the floor."""
         levels = {f"{name}/levels_w": levels for name, levels in self.levels_w.items()}
         return {"floor_minutes": np.asarray(self.floor_minutes), **levels}
 
-    def restored(self, targets: Sequence[str], arrays: Mapping[str, npt.NDArray[Any]]) -> Self:
+    def restored(self, targets: Sequence[str], arrays: Arrays) -> Self:
         """Take the states and the floor from `arrays`."""
         levels_w = {name: arrays[f"{name}/levels_w"] for name in targets if name != AGGREGATE}
         return replace(

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
-from meterveil.attackers.protocol import FloatArray
-
-BoolArray = npt.NDArray[np.bool_]
+from meterveil.core.arrays import BoolArray, FloatArray
 
 
 def f1(truth: BoolArray, predicted: BoolArray) -> float:

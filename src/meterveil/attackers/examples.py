@@ -8,12 +8,12 @@ from datetime import date
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from meterveil.attackers.protocol import AGGREGATE, FloatArray, IntArray, Meter, meter_of, truth_w
-from meterveil.data.household import Household
+from meterveil.attackers.protocol import Meter, meter_of, truth_w
+from meterveil.core.arrays import BoolArray, FloatArray, IntArray
+from meterveil.data.household import AGGREGATE, Household
 from meterveil.data.protocols import on_threshold_w
 from meterveil.data.splits import consecutive_pieces
 from meterveil.data.windows import Scaler, complete_starts, sliding_windows
@@ -91,7 +91,7 @@ def _state_weight(target_w: FloatArray, target: str) -> float:
     return 1.0 / max(float(entropy), 1.0 / MAX_STATE_WEIGHT)
 
 
-def _on(target_w: FloatArray, target: str) -> npt.NDArray[np.bool_]:
+def _on(target_w: FloatArray, target: str) -> BoolArray:
     threshold_w = np.inf if target == AGGREGATE else on_threshold_w(target)
     return np.asarray(target_w >= threshold_w)
 
@@ -101,10 +101,6 @@ class Uses(NamedTuple):
 
     starts: IntArray  # (use,)
     odds: FloatArray  # (use,) probability to be drawn
-
-    def draw(self, count: int, rng: np.random.Generator) -> IntArray:
-        """Draw windows with these probabilities."""
-        return rng.choice(self.starts, count, p=self.odds)
 
 
 @dataclass(frozen=True)
@@ -199,9 +195,7 @@ class Examples:
         return slice(margin, margin + self.output)
 
 
-def _uses(
-    starts: IntArray, first: IntArray, output: int, target_w: FloatArray, on: npt.NDArray[np.bool_]
-) -> Uses:
+def _uses(starts: IntArray, first: IntArray, output: int, target_w: FloatArray, on: BoolArray) -> Uses:
     """Find the windows with a use, and draw those with a rare peak more often.
 
     For example, a fridge defrosts for only a quarter of an hour a day.

@@ -6,27 +6,19 @@ Training is seeded, stops early on the validation days, and keeps the best weigh
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Protocol, Self
+from typing import NamedTuple, Protocol, Self
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from meterveil.attackers.examples import Batch, Examples, Scaling, clock_of, scaling_of, series_of
-from meterveil.attackers.protocol import (
-    AGGREGATE,
-    FloatArray,
-    IntArray,
-    Meter,
-    Prediction,
-    check_targets,
-    filled,
-)
-from meterveil.data.household import Household
+from meterveil.attackers.protocol import Arrays, Meter, Prediction, check_targets, filled
+from meterveil.core.arrays import FloatArray, IntArray
+from meterveil.data.household import AGGREGATE, Household
 from meterveil.data.splits import learning_and_choosing_days
 from meterveil.errors import InputError
 
@@ -122,13 +114,13 @@ class Neural:
         on = {target: part for target, part in zip(targets, probability, strict=True) if target != AGGREGATE}
         return Prediction(watts, on)
 
-    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+    def arrays(self) -> Arrays:
         """Return the weights and the scaling."""
         network, _, scaling = self._known()
         weights = {f"{_NETWORK}{name}": part.numpy() for name, part in network.state_dict().items()}
         return weights | {f"{_SCALING}{name}": part for name, part in scaling._asdict().items()}
 
-    def restored(self, targets: Sequence[str], arrays: Mapping[str, npt.NDArray[Any]]) -> Self:
+    def restored(self, targets: Sequence[str], arrays: Arrays) -> Self:
         """Rebuild the network with the stored weights."""
         network = self.recipe.build(len(targets))
         weights = {name: part for name, part in arrays.items() if name.startswith(_NETWORK)}
@@ -226,7 +218,7 @@ def _donors(own: IntArray, learning: Examples, mixing: float, rng: np.random.Gen
     for number, uses in enumerate(learning.uses):
         if len(uses.starts):
             other = np.where(rng.random(len(own)) < 0.5, rng.choice(learning.starts, len(own)), own)
-            other = np.where(chosen == number, uses.draw(len(own), rng), other)
+            other = np.where(chosen == number, rng.choice(uses.starts, len(own), p=uses.odds), other)
             donors[number] = np.where(mixed, other, own)
     return donors
 

@@ -13,16 +13,16 @@ normalisation instead of batch statistics; fewer, larger steps.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import cast
 
 import torch
 from torch import Tensor, nn
 
-from meterveil.attackers.neural import Neural, Recipe, power_and_state_loss
-from meterveil.attackers.transformer import block
+from meterveil.attackers.neural import Neural, power_and_state_loss
+from meterveil.attackers.transformer import block, window_recipe
 
-VERSION = 1
-"""Part of the key of a stored fit; raise it when a change alters the figures of this attacker."""
+VERSION = 1  # raise it when a change alters the figures of this attacker
 
 WINDOW = 128
 _WIDTH, _LAYERS, _HEADS, _DROPOUT = 96, 3, 8, 0.2
@@ -89,19 +89,5 @@ class Network(nn.Module):
 
 def nilmformer() -> Neural:
     """Build the attacker with its documented settings."""
-    return Neural(
-        Recipe(
-            build=Network,
-            loss=power_and_state_loss,
-            window=WINDOW,
-            output=WINDOW,
-            clock=True,
-            mixing=0.75,
-            stacking=0.3,
-            overlap=2,
-            batch=4,
-            epochs=70,
-            patience=30,
-            learning_rate=5e-4,
-        )
-    )
+    recipe = window_recipe(Network, power_and_state_loss, WINDOW, epochs=70, learning_rate=5e-4)
+    return Neural(replace(recipe, clock=True))

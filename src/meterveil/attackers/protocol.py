@@ -8,12 +8,13 @@ from typing import Any, NamedTuple, Protocol, Self
 import numpy as np
 import numpy.typing as npt
 
+from meterveil.core.arrays import FloatArray, IntArray
 from meterveil.data.household import AGGREGATE as AGGREGATE  # noqa: PLC0414 - imported from here too
 from meterveil.data.household import Household
 from meterveil.errors import InputError
 
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
+Arrays = Mapping[str, npt.NDArray[Any]]
+"""Everything that an attacker learned, by name."""
 
 
 class Meter(NamedTuple):
@@ -46,11 +47,11 @@ class Attacker(Protocol):
         """Estimate every target from the meter."""
         ...
 
-    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+    def arrays(self) -> Arrays:
         """Return everything learned, as named arrays."""
         ...
 
-    def restored(self, targets: Sequence[str], arrays: Mapping[str, npt.NDArray[Any]]) -> Self:
+    def restored(self, targets: Sequence[str], arrays: Arrays) -> Self:
         """Return the fitted attacker that `arrays` came from."""
         ...
 

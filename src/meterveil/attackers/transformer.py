@@ -7,12 +7,15 @@ pooling. And layers normalise their input instead of their output, which allows 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from typing import cast
 
 import torch
 from torch import Tensor, nn
 
 from meterveil.attackers.examples import Batch
+from meterveil.attackers.neural import Loss, Recipe
 
 MASKED = -1.0
 """Scaled reading of a masked minute; BERT4NILM's choice."""
@@ -55,6 +58,14 @@ def block(width: int, heads: int, dropout: float) -> nn.TransformerEncoderLayer:
     return nn.TransformerEncoderLayer(
         width, heads, 4 * width, dropout, "gelu", batch_first=True, norm_first=True
     )
+
+
+def window_recipe(
+    build: Callable[[int], nn.Module], loss: Loss, window: int, epochs: int, learning_rate: float
+) -> Recipe:
+    """Return the training settings that transformers share; they estimate every minute of a window."""
+    recipe = Recipe(build, loss, window, window, mixing=0.75, stacking=0.3, overlap=2, batch=4, patience=30)
+    return replace(recipe, epochs=epochs, learning_rate=learning_rate)
 
 
 def masked(seen: Tensor, share: float) -> tuple[Tensor, Tensor]:

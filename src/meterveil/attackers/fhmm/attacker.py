@@ -43,22 +43,12 @@ from meterveil.attackers.fhmm.decoding import (
     marginals,
     viterbi,
 )
-from meterveil.attackers.protocol import (
-    AGGREGATE,
-    FloatArray,
-    IntArray,
-    Meter,
-    Prediction,
-    check_targets,
-    filled,
-    meter_of,
-    truth_w,
-)
-from meterveil.data.household import Household
+from meterveil.attackers.protocol import Arrays, Meter, Prediction, check_targets, filled, meter_of, truth_w
+from meterveil.core.arrays import FloatArray, IntArray
+from meterveil.data.household import AGGREGATE, Household
 from meterveil.data.protocols import on_threshold_w
 
-VERSION = 1
-"""Part of the key of a stored fit; raise it when a change alters the figures of this attacker."""
+VERSION = 1  # raise it when a change alters the figures of this attacker
 
 REST = "rest"
 METER_VARIANCE_W2 = 5.0
@@ -128,7 +118,7 @@ class FHMM:
             watts[AGGREGATE] = np.maximum(base_w + np.sum(drawn_w, axis=0), 0.0)
         return Prediction(watts, on)
 
-    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+    def arrays(self) -> Arrays:
         """Return every component and the floor."""
         arrays: dict[str, npt.NDArray[Any]] = {"floor_minutes": np.asarray(self.floor_minutes)}
         for name, (chain, power_w, on_share, threshold) in self.components.items():
@@ -136,7 +126,7 @@ class FHMM:
             arrays |= {f"{name}/{part}": values for part, values in (chain._asdict() | parts).items()}
         return arrays
 
-    def restored(self, targets: Sequence[str], arrays: Mapping[str, npt.NDArray[Any]]) -> Self:
+    def restored(self, targets: Sequence[str], arrays: Arrays) -> Self:
         """Take the components and the floor from `arrays`."""
         names = [name for name in targets if name != AGGREGATE]
         names += [REST] if f"{REST}/mean_w" in arrays else []

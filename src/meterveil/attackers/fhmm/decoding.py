@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from meterveil.attackers.protocol import FloatArray, IntArray
+from meterveil.core.arrays import FloatArray, IntArray
 
 GROUP_STATES = 9
 """Most joint states of chains that are processed together: fewer, larger array operations."""
