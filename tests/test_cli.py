@@ -418,7 +418,7 @@ def test_an_interrupt_ends_a_long_run_with_130_and_a_short_line(tmp_path):
     begun = tmp_path / "begun"
     code = (
         "import signal, sys, pathlib; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
-        "import meterveil.simulate as work; simulate = work.simulate\n"
+        "import meterveil.bench.simulation as work; simulate = work.simulate\n"
         "def begin(*words): pathlib.Path('begun').touch(); return simulate(*words)\n"
         "work.simulate = begin\n"
         "from meterveil.__main__ import main; main()"

@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 
 from meterveil import plots
+from meterveil.bench.simulation import simulate
 from meterveil.core.battery import Battery
 from meterveil.core.decoys import Library
 from meterveil.data.household import Household
@@ -15,7 +16,6 @@ from meterveil.data.simulation import Setup
 from meterveil.errors import InputError
 from meterveil.plots.look import clock
 from meterveil.plots.simulation import replays
-from meterveil.simulate import simulate
 
 LIBRARY = Library.of([("kettle", [2000.0, 2500.0, 400.0]), ("lamp", [60.0] * 8)], source="by hand")
 DAY = date(2024, 4, 15)

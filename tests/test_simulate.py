@@ -8,14 +8,15 @@ import pytest
 
 from command_line import refused, said
 from command_line import run as run_command
+from meterveil.bench.quick_demo import demo_runs
+from meterveil.bench.simulation import first_day, household_for, simulate
+from meterveil.bench.simulation_page import figure_rows
 from meterveil.core.battery import Battery
 from meterveil.core.decoys import Library
 from meterveil.core.tariff import PAPER_TARIFF, flat
 from meterveil.data.household import Household
 from meterveil.data.simulation import Setup, figures
 from meterveil.errors import InputError
-from meterveil.reports import figure_rows
-from meterveil.simulate import demo_runs, first_day, household_for, simulate
 
 LIBRARY = Library.of([("kettle", [2000.0, 2500.0, 400.0]), ("lamp", [60.0] * 8)], source="by hand")
 DAY = date(2024, 4, 15)

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from meterveil.bench.household_page import channel_rows
 from meterveil.data.household import Household
 from meterveil.data.statistics import (
     by_day,
@@ -15,7 +16,6 @@ from meterveil.data.statistics import (
     longest_gaps,
     silent_channels,
 )
-from meterveil.reports import channel_rows
 
 MINUTES = pd.date_range("2024-03-30", periods=1440 + 1380, freq="min", tz="Europe/London", unit="s")
 

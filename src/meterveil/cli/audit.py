@@ -1,12 +1,9 @@
-"""`meterveil audit`: show anyone what a stranger reads out of their meter."""
+"""`meterveil audit`: show what can be read out of a meter."""
 
 # ruff: noqa: PLC0415, PLR0913  heavy imports wait for the verb; a verb has as many arguments as it has options
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -15,7 +12,6 @@ from meterveil.cli import options as opt
 from meterveil.errors import how_to_install
 
 if TYPE_CHECKING:
-    from meterveil.attackers.fitting import Job
     from meterveil.audit.findings import Audit
     from meterveil.audit.model import Model
     from meterveil.audit.submeters import Trained
@@ -30,17 +26,20 @@ def audit(
         str | None, typer.Option("--from", help="First day; default: a month before --to.")
     ] = None,
     to: Annotated[
-        str | None, typer.Option(help="Day behind the last; default: the end of the record.")
+        str | None, typer.Option(help="Day after the last; default: the end of the record.")
     ] = None,
-    day: Annotated[str | None, typer.Option(help="Day to show in detail; default: the most telling.")] = None,
-    train: Annotated[
-        bool, typer.Option(help="Where sub-meters are known, also learn from them and score.")
-    ] = True,
-    thorough: Annotated[
-        bool, typer.Option(help="Also let a network learn from the sub-meters; takes a few minutes.")
+    day: Annotated[
+        str | None, typer.Option(help="Day to show in detail; default: the one with most findings.")
+    ] = None,
+    no_train: Annotated[
+        bool, typer.Option("--no-train", help="Do not learn from sub-meters, where there are any.")
     ] = False,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of all chance.")] = 0,
-    out: opt.Out = Path("out/audit"),
+    thorough: Annotated[
+        bool,
+        typer.Option("--thorough", help="Also train a network on the sub-meters; takes a few minutes."),
+    ] = False,
+    seed: opt.Seed = 0,
+    out: opt.OutPerInput = None,
     timestamp: opt.Timestamp = None,
     power: opt.Power = None,
     unit: opt.Unit = None,
@@ -60,7 +59,8 @@ def audit(
         opt.day_of(text, option) if text else None
         for text, option in ((first, "--from"), (to, "--to"), (day, "--day"))
     )
-    outputs.folder(out, FILES)
+    folder = opt.out_folder(out, "audit", path, house)
+    outputs.folder(folder, FILES)
     options = opt.reading(timestamp, power, unit, timezone, appliances)
     opt.check_applies(path, house, options)
     household = cut_out(load_any(path, house, options), begin, end)
@@ -68,40 +68,26 @@ def audit(
         check_recorded(household, [shown])
     model = load_model()
     found = read(household, model)
-    trained = _train(household, model, seed, thorough) if train and not found.is_coarse else None
+    trained = _train(household, model, seed, thorough) if not (no_train or found.is_coarse) else None
     _show(found, trained)
-    show_file("page", write_audit(found, model, trained, out, shown))
+    show_file("page", write_audit(found, model, trained, folder, shown))
 
 
 def _train(household: Household, model: Model, seed: int, thorough: bool) -> Trained | None:
-    """Learn from sub-meters, where there are any and what it takes is installed."""
+    """Train attackers on sub-meters, where there are any and the packages are installed."""
     from meterveil.audit.submeters import QUICK, THOROUGH, can_train, metered, train_and_score
-    from meterveil.cli.tables import show_notes
+    from meterveil.cli.tables import show_notes, steps
 
     if not metered(household).appliances_w:
         return None
     names = THOROUGH if thorough else QUICK
     if not can_train(names):
-        show_notes([f"learning from the sub-meters needs more; get it with {how_to_install('train')}"])
+        show_notes(
+            [f"learning from the sub-meters needs more packages; get them with {how_to_install('train')}"]
+        )
         return None
-    with _progress(len(names)) as on_done:
-        return train_and_score(household, model, seed, names, on_done=on_done)
-
-
-@contextmanager
-def _progress(attackers: int) -> Iterator[Callable[[Job], None]]:
-    """Show how many attackers have learned and for how long; each learns all appliances at once."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("learning from the sub-meters (--no-train leaves it out)", total=attackers)
-
-        def on_done(job: Job) -> None:
-            bar.update(task, advance=1, description=f"{job.name} has learned")
-
-        yield on_done
+    with steps(len(names), "learning from the sub-meters (--no-train skips it)") as on_done:
+        return train_and_score(household, model, seed, names, on_done=lambda job: on_done(job.name))
 
 
 def _show(found: Audit, trained: Trained | None) -> None:

@@ -33,11 +33,11 @@ def show(
     appliances: opt.Appliances = None,
 ) -> None:
     """Say what is known of a household, channel by channel, and draw one of its days."""
+    from meterveil.bench.household_page import write_household
+    from meterveil.bench.simulation import first_day
     from meterveil.data import outputs
     from meterveil.data.load import houses, load
     from meterveil.data.splits import check_recorded
-    from meterveil.reports import write_household
-    from meterveil.simulate import first_day
 
     several = houses(path) if house is None else {}
     if len(several) > 1:
@@ -110,6 +110,7 @@ def _list_houses(path: str, houses: dict[int, tuple[str, ...]]) -> None:
 
 
 def _describe(household: Household) -> None:
+    from meterveil.bench.household_page import channel_rows, gap_rows
     from meterveil.cli.tables import show_line, show_notes, show_table
     from meterveil.data.statistics import general_notes
     from meterveil.reports import channel_rows, gap_rows

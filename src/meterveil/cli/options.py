@@ -1,4 +1,4 @@
-"""Options that several verbs share, each written once."""
+"""Options that several verbs share."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ from typing import Annotated
 
 import typer
 
-from meterveil.errors import InputError
+from meterveil.errors import InputError, unknown
 
 SYNTHETIC = "synthetic"
 
 _READING = ("house", "timestamp", "power", "unit", "timezone", "appliances")
-_ARGUMENT = re.compile(rf'(?<![\w/-])({"|".join(_READING)})="?([\w.]+)"?(?!/)')
+_TRANSLATED = (*_READING, "days", "start", "seeds")
+_ARGUMENT = re.compile(rf'(?<![\w/-])({"|".join(_TRANSLATED)})="?(-?[\w.]+)"?(?!/)')
 
 Source = Annotated[
     str,
@@ -38,15 +39,26 @@ Aggregate = Annotated[
 
 
 def _folder(text: str | Path) -> Path:
-    """Refuse an empty name, such as that of an unset variable: a path would take it for the place at hand."""
+    """Refuse an empty name, such as that of an unset variable, which would be the current folder."""
     if not str(text):
-        raise typer.BadParameter("an empty name is no folder; for the one at hand write .")
+        raise typer.BadParameter("the name is empty; write . for the current folder")
     return Path(text)
 
 
-Out = Annotated[
-    Path, typer.Option(parser=_folder, metavar="<path>", help="Folder for the files that are written.")
+Out = Annotated[Path, typer.Option(parser=_folder, metavar="<path>", help="Folder for the results.")]
+OutPerInput = Annotated[
+    Path | None,
+    typer.Option(parser=_folder, metavar="<path>", help="Folder for the results; default: out/VERB/INPUT."),
 ]
+Seed = Annotated[int, typer.Option(min=0, help="Seed of all random numbers.")]
+
+
+def out_folder(out: Path | None, verb: str, path: str, house: int | None, *more: str) -> Path:
+    """Return --out, or a folder of its own for each input, such as `out/audit/redd-2`."""
+    if out is not None:
+        return out
+    parts = [Path(path).stem, *[str(house)] * (house is not None), *(Path(text).name for text in more)]
+    return Path("out") / verb / re.sub(r"[^\w.-]+", "-", "-".join(parts))
 
 
 def day_of(text: str, option: str) -> date:
@@ -54,18 +66,18 @@ def day_of(text: str, option: str) -> date:
     try:
         return date.fromisoformat(text)
     except ValueError as error:
-        raise InputError(f"{option} {text!r} is no day; write it as 2013-03-18") from error
+        raise InputError(f"{option} {text!r} is not a day; write it as 2013-03-18") from error
 
 
 def from_submeters(aggregate: str) -> bool:
-    """Tell whether the load is to be the sum of the sub-meters (D2)."""
+    """Return whether the load is the sum of the sub-meters (D2)."""
     if aggregate not in {"mains", "submeters"}:
-        raise InputError(f"--aggregate {aggregate!r} is unknown; allowed are mains and submeters")
+        raise unknown("--aggregate", aggregate, ("mains", "submeters"))
     return aggregate == "submeters"
 
 
 def battery_value(option: str, value: float | None, field: str, scale: float = 1.0) -> float | None:
-    """Return an option in the unit of the battery's field, refused under the name that was typed."""
+    """Return an option in the unit of the battery's field; an error names the option."""
     from meterveil.core.battery import Battery  # noqa: PLC0415  heavy imports wait for the verb
 
     if value is None:
@@ -79,23 +91,23 @@ def battery_value(option: str, value: float | None, field: str, scale: float = 1
 
 
 def check_applies(path: str, house: int | None, options: Mapping[str, object]) -> None:
-    """Refuse an option that the reader of this source does not have, in the words of the command line."""
+    """Refuse an option that the reader of this source does not have."""
     from meterveil.data.load import READERS, find_kind  # noqa: PLC0415  heavy imports wait for the verb
 
     kind = find_kind(path)
     known = inspect.signature(READERS[kind]).parameters
     given = [*options] if house is None else ["house", *options]
-    unknown = [name for name in given if name not in known]
-    if unknown:
+    foreign = [name for name in given if name not in known]
+    if foreign:
         allowed = ", ".join(f"--{name}" for name in _READING if name in known)
         raise InputError(
-            f"--{unknown[0]} does not apply to {path} (read as {kind}); "
+            f"--{foreign[0]} does not apply to {path} (read as {kind}); "
             + (f"what applies is {allowed}" if allowed else "leave it out")
         )
 
 
 def spoken(text: str) -> str:
-    """Say in the words of the command line what a reader says in those of Python: `unit="kW"`."""
+    """Turn Python arguments in a message into options: `unit="kW"` becomes `--unit kW`."""
     return _ARGUMENT.sub(r"--\1 \2", text)
 
 
@@ -106,7 +118,7 @@ def reading(
     timezone: str | None = None,
     appliances: str | None = None,
 ) -> dict[str, object]:
-    """Gather the options of a reader, only those that were given."""
+    """Collect the given options of a reader."""
     names = [name.strip() for name in appliances.split(",")] if appliances else None
     given = {
         "timestamp": timestamp,

@@ -1,9 +1,11 @@
-"""`meterveil simulate`: let a defence drive the battery of a recorded household."""
+"""`meterveil simulate`: run a defence on days of a household."""
 
 # ruff: noqa: PLC0415, PLR0913  heavy imports wait for the verb; a verb has as many arguments as it has options
 
 from __future__ import annotations
 
+from dataclasses import asdict
+from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,17 +14,19 @@ import typer
 from meterveil.cli import options as opt
 
 if TYPE_CHECKING:
-    from datetime import date
-
     from meterveil.core.battery import Battery
-    from meterveil.core.rollout import Policy
-    from meterveil.data.household import Household
-    from meterveil.data.simulation import Run, Setup
+    from meterveil.data.simulation import Run
     from meterveil.defenders.defence import TrainedRun
 
 _BATTERY = "Battery"
-_DEFENCE = "random"
 _PROGRESS_FROM_DAYS = 8
+
+
+def _defence_names(incomplete: str) -> list[str]:
+    from meterveil.defenders import known_defences
+
+    return [name for name in known_defences() if name.startswith(incomplete)]
+
 
 BatteryFile = Annotated[
     Path | None,
@@ -52,18 +56,22 @@ def simulate(
     defence: Annotated[
         str | None,
         typer.Option(
-            help="none, random (default), flat, random_equal, rule_based, flat_decoys, best_effort, nill, "
-            "stepping_ls1, stepping_ls2, stepping_lc or stepping_rc (docs/defences.md); or a folder that "
-            "meterveil train or export wrote, with its signatures, battery and tariff where none are given."
+            autocompletion=_defence_names,
+            help="none, random, flat, random_equal, rule_based, flat_decoys, best_effort, nill, "
+            "stepping_ls1, stepping_ls2, stepping_lc or stepping_rc (docs/defences.md); or a folder of "
+            "meterveil train or export, with its signatures, battery and tariff. Default: random_equal with "
+            "the battery's daily budget, today the untrained defence that leaks least to informed attackers.",
         ),
     ] = None,
     ration: Annotated[
-        bool, typer.Option("--ration", help="Give the day's budget out as the day passes, so that it lasts.")
+        bool, typer.Option("--ration", help="Spread the day's energy budget evenly over the day.")
     ] = False,
-    start: Annotated[str | None, typer.Option(help="First day; default: the first well known one.")] = None,
-    days: Annotated[int, typer.Option(help="How many days; the charge is carried over midnight.")] = 1,
+    start: Annotated[
+        str | None, typer.Option(help="First day; default: the first with few missing minutes.")
+    ] = None,
+    days: Annotated[int, typer.Option(help="Number of days; the charge is carried over midnight.")] = 1,
     house: opt.House = None,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of all chance.")] = 0,
+    seed: opt.Seed = 0,
     battery: BatteryFile = None,
     capacity_kwh: CapacityKwh = None,
     power_kw: PowerKw = None,
@@ -75,7 +83,7 @@ def simulate(
         typer.Option(help="paper (default), flat:0.25, a .json file of bands or a .csv file of prices."),
     ] = None,
     library: Annotated[Path | None, typer.Option(help="JSON file of signatures to replay.")] = None,
-    out: opt.Out = Path("out/simulate"),
+    out: opt.OutPerInput = None,
     timestamp: opt.Timestamp = None,
     power: opt.Power = None,
     unit: opt.Unit = None,
@@ -87,16 +95,14 @@ def simulate(
 
     docs/formats.md shows the files of --battery, --tariff and --library.
     """
-    from meterveil.cli.tables import show_file, show_notes
+    from meterveil.bench.simulation import defence_for, first_day, household_for
+    from meterveil.bench.simulation import simulate as run_simulation
+    from meterveil.bench.simulation_page import RUN_FILES, write_run
+    from meterveil.cli.tables import show_defaults, show_file, steps
     from meterveil.data import outputs, settings
     from meterveil.defenders.defence import common_setup
     from meterveil.defenders.rationed import Rationed
-    from meterveil.reports import RUN_FILES, write_run
-    from meterveil.simulate import defence_for, first_day, household_for
 
-    acting = _DEFENCE if defence is None else defence
-    chosen_defence = defence_for(acting)
-    [policy], trained = chosen_defence.policies, next(iter(chosen_defence.trainings), None)
     power_w = opt.battery_value("--power-kw", power_kw, "charge_w", 1000)
     limits = {
         "capacity_kwh": opt.battery_value("--capacity-kwh", capacity_kwh, "capacity_kwh"),
@@ -106,85 +112,70 @@ def simulate(
         "export_limit_w": opt.battery_value("--export-limit-w", export_limit_w, "export_limit_w"),
         "import_limit_w": opt.battery_value("--import-limit-w", import_limit_w, "import_limit_w"),
     }
-    chosen = _battery(trained, battery, limits)
-    own_tariff = None if tariff is None else settings.tariff(tariff)
-    setup = common_setup([chosen_defence], library, chosen, own_tariff, seed)
+    name = defence or _default_defence(_battery(None, battery, limits))
+    found = defence_for(name)
+    trained = next(iter(found.trainings), None)
+    tariff_read = None if tariff is None else settings.tariff(tariff)
+    setup = common_setup([found], library, _battery(trained, battery, limits), tariff_read, seed)
     begin = opt.day_of(start, "--start") if start else None
-    outputs.folder(out, RUN_FILES)
+    folder = opt.out_folder(out, "simulate", path, house, f"{name}-rationed" if ration else name)
+    outputs.folder(folder, RUN_FILES)
     options = opt.reading(timestamp, power, unit, timezone, appliances)
     opt.check_applies(path, house, options)
     household = household_for(path, house, begin, days, opt.from_submeters(aggregate), **options)
     first = begin or first_day(household)
-    unsaid = [f"--defence {acting}"] * (defence is None) + [f"--start {first}"] * (begin is None)
-    show_notes([f"chosen, since it was not said: {', '.join(unsaid)}"] if unsaid else [])
-    name, policy = (f"{acting}, rationed", Rationed(policy)) if ration else (acting, policy)
-    run = _run(household, name, policy, first, days, setup)
-    show_notes(_seen(trained, run) if trained else [])
-    _show_doubts(run)
-    _show_days(run)
-    show_file("picture", write_run(run, out))
+    show_defaults({"--defence": "" if defence else name, "--start": "" if begin else str(first)})
+    title = f"{name}, rationed" if ration else name
+    policy = Rationed(found.policies[0]) if ration else found.policies[0]
+    with steps(days, "days", is_shown=days >= _PROGRESS_FROM_DAYS) as on_day:
+        run = run_simulation(household, title, first, days, setup, on_day, policy)
+    _show(run, trained)
+    show_file("page", write_run(run, folder))
+
+
+def _default_defence(battery: Battery | None) -> str:
+    """Choose the random baseline that moves the battery's daily budget."""
+    from meterveil.core.battery import Battery
+
+    budget_kwh = (battery or Battery()).budget_kwh
+    return f"random_equal:{budget_kwh:g}" if isfinite(budget_kwh) else "random_equal"
 
 
 def _battery(
     trained: TrainedRun | None, file: Path | None, limits: dict[str, float | None]
 ) -> Battery | None:
-    """Build the battery that was asked for, if any: upon that of a training where no file is given."""
-    from dataclasses import asdict
-
+    """Build the battery of the options, if any are given: changes to the file's, or to the training's."""
     from meterveil.data import settings
 
-    asked = {name: value for name, value in limits.items() if value is not None}
-    if file is None and not asked:
+    given = {name: value for name, value in limits.items() if value is not None}
+    if file is None and not given:
         return None
     own = asdict(trained.battery) if trained and file is None else {}
-    return settings.battery(file, **{**own, **asked})
+    return settings.battery(file, **{**own, **given})
 
 
-def _run(household: Household, defence: str, policy: Policy, start: date, days: int, setup: Setup) -> Run:
-    """Simulate, with a bar where it takes long."""
-    from rich.console import Console
-    from rich.progress import Progress
+def _show(run: Run, trained: TrainedRun | None) -> None:
+    from meterveil.bench.simulation_page import figure_rows
+    from meterveil.cli.tables import show_line, show_notes, show_table
+    from meterveil.data.simulation import figures
 
-    from meterveil.simulate import simulate as run_simulation
-
-    console = Console(stderr=True)
-    with Progress(console=console, transient=True, disable=days < _PROGRESS_FROM_DAYS) as progress:
-        task = progress.add_task("days", total=days)
-        return run_simulation(household, defence, start, days, setup, lambda: progress.advance(task), policy)
+    days = run.days()
+    show_notes([*run.notes, *(_seen(trained, run) if trained else [])])
+    if not run.battery_w.any() and not run.defence.startswith("none"):
+        show_notes([f"the battery did not move: {run.defence} saw no occasion; try more days"])
+    for doubt in run.doubts():
+        show_line(f"warning: {doubt}", "yellow")
+    rows = {str(day): run.day(day) for day in days} if len(days) > 1 else {}
+    rows["all" if rows else str(days[0])] = run
+    table = figure_rows({name: figures(part) for name, part in rows.items()})
+    show_table(table, f"{run.household}: {run.defence}, local time {run.minutes.tz}")
 
 
 def _seen(trained: TrainedRun, run: Run) -> list[str]:
-    """Say so where a training is shown days that it learned from: it may do worse on others."""
+    """Warn where a defence is shown days that it was trained on: it may do worse on others."""
     seen = trained.seen(run.household, run.days())
     if not seen:
         return []
     days = f"{len(seen)} of these {len(run.days())} days" if len(run.days()) > 1 else f"{seen[0]}"
     last = max(trained.document["days"])
     return [f"this defence was trained on {days}; its last training day is {last}, so choose a later --start"]
-
-
-def _show_doubts(run: Run) -> None:
-    from meterveil.cli.tables import show_line, show_notes
-
-    show_notes(run.notes)
-    if not run.battery_w.any() and not run.defence.startswith("none"):
-        show_notes(
-            [f"the battery moved nothing: {run.defence} saw no occasion; try more days or another defence"]
-        )
-    for doubt in run.doubts():
-        show_line(f"warning: {doubt}", "yellow")
-
-
-def _show_days(run: Run) -> None:
-    days = run.days()
-    rows = {str(day): run.day(day) for day in days} if len(days) > 1 else {}
-    show_runs({**rows, "all" if rows else str(days[0]): run}, f"{run.household}: {run.defence}")
-
-
-def show_runs(runs: dict[str, Run], title: str) -> None:
-    """Print what the battery did in each run."""
-    from meterveil.cli.tables import show_table
-    from meterveil.data.simulation import figures
-    from meterveil.reports import figure_rows
-
-    show_table(figure_rows({name: figures(run) for name, run in runs.items()}), title)

@@ -1,8 +1,9 @@
-"""Tables in the terminal, from rows of text whose first is the head."""
+"""Output in the terminal: tables from rows of text whose first is the head, notes and progress."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
@@ -28,7 +29,7 @@ MISLED = (
 def show_table(rows: Sequence[Sequence[str]], title: str = "", text_columns: Sequence[str] = ()) -> None:
     """Print rows; the first column and those named in `text_columns` are text, the others figures.
 
-    A figure is never cut: columns that find no room in the window go on below, beside the first one again.
+    Figures are never cut: columns that do not fit the window follow below, beside the first column again.
     """
     console = Console()
     columns = [
@@ -51,24 +52,46 @@ def show_table(rows: Sequence[Sequence[str]], title: str = "", text_columns: Seq
 
 
 def show_line(text: str, style: str = "") -> None:
-    """Print one line as it is, however long."""
+    """Print one line without wrapping it."""
     Console().print(Text(text, style), soft_wrap=True)
 
 
 def show_notes(notes: Sequence[str], err: bool = False) -> None:
-    """Print what a reader had to assume, each note once, fainter than the result."""
+    """Print notes on the data, each once, fainter than the result."""
     for note in dict.fromkeys(notes):
         Console(stderr=err).print(Text(f"note: {spoken(note)}", "dim"), soft_wrap=True)
 
 
+def show_defaults(chosen: Mapping[str, str]) -> None:
+    """Print the value of each option that was left out; an empty one was given."""
+    used = [f"{option} {value}" for option, value in chosen.items() if value]
+    if used:
+        Console().print(Text(f"Using {', '.join(used)} (default).", "dim"), soft_wrap=True)
+
+
 def show_file(what: str, path: Path) -> None:
-    """Print where a file is, as an address that terminals open with a click."""
+    """Print the address of a file, which terminals open with a click."""
     show_line(f"{what}: {path.resolve().as_uri()}")
+
+
+@contextmanager
+def steps(total: int, description: str, is_shown: bool = True) -> Iterator[Callable[..., None]]:
+    """Show a bar of `total` steps; call the function that is returned after each, with a name or without."""
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn  # noqa: PLC0415
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True, disable=not is_shown) as bar:
+        task = bar.add_task(description, total=total)
+
+        def on_done(name: str = "") -> None:
+            bar.update(task, advance=1, description=f"{description}, done: {name}" if name else description)
+
+        yield on_done
 
 
 @dataclass(frozen=True)
 class _Column:
-    """Hold a column; only one of text may be narrower than what it holds."""
+    """Column of a table; only one of text may be narrower than its cells."""
 
     head: str
     cells: tuple[str, ...]
@@ -76,7 +99,7 @@ class _Column:
 
     @property
     def heads(self) -> list[str]:
-        """Lines of the head: words of a figure's head stand on top of each other."""
+        """Lines of the head: one word per line over figures."""
         return [self.head] if self.is_text else self.head.split(" ")
 
     @property
@@ -89,7 +112,7 @@ class _Column:
 
 
 def _blocks(columns: Sequence[_Column], room: int) -> Iterator[list[_Column]]:
-    """Cut columns into groups that fit beside the first column."""
+    """Split columns into groups that fit beside the first column."""
     first, *others = columns
     block, used = [first], first.least
     for column in others:
@@ -102,7 +125,7 @@ def _blocks(columns: Sequence[_Column], room: int) -> Iterator[list[_Column]]:
 
 
 def _widths(block: Sequence[_Column], room: int) -> list[int]:
-    """Give each column what it needs at least, and what is left to columns of text, the first ones first."""
+    """Give each column its least width, and the spare width to columns of text, from the left."""
     widths = [column.least for column in block]
     spare = max(room - sum(widths) - len(_GAP) * (len(widths) - 1), 0)
     for number, column in enumerate(block):
@@ -113,7 +136,7 @@ def _widths(block: Sequence[_Column], room: int) -> list[int]:
 
 
 def _heads(column: _Column, block: Sequence[_Column]) -> list[str]:
-    """Let heads of fewer lines than the tallest one stand on the rule."""
+    """Pad heads with fewer lines than the tallest one at the top."""
     lines = max(len(other.heads) for other in block)
     return [""] * (lines - len(column.heads)) + column.heads
 

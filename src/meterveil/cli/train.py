@@ -189,9 +189,9 @@ def _options(asked: Asked) -> Options:
 
 def _days_of(asked: Asked) -> tuple[Household, list[date]]:
     """Find the household and the days that teach."""
+    from meterveil.bench.simulation import household_for
     from meterveil.data.load import load
     from meterveil.data.protocols import PROTOCOLS
-    from meterveil.simulate import household_for
 
     if asked.source in PROTOCOLS:
         protocol = PROTOCOLS[asked.source]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -63,6 +63,11 @@ def colours_of(names: list[str]) -> dict[str, str]:
 def readable(name: str) -> str:
     """Write a channel's name for people."""
     return name.replace("_", " ")
+
+
+def sentences(notes: Iterable[str]) -> str:
+    """Write notes for a page: each once, with a capital and a full stop."""
+    return " ".join(f"{note[:1].upper()}{note[1:].rstrip('.')}." for note in dict.fromkeys(notes))
 
 
 def clock(minutes: pd.DatetimeIndex) -> tuple[Any, dict[str, Any]]:

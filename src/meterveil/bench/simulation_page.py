@@ -1,0 +1,141 @@
+"""Files of a simulation: a page to open, a table to load, and a summary in JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from meterveil import __version__
+from meterveil.data import outputs, settings
+from meterveil.data.simulation import Figures, Run, figures
+from meterveil.plots.html import Section, page
+from meterveil.plots.look import sentences
+from meterveil.plots.simulation import day_figure, days_figure
+
+RUN_FILES = ("summary.json", "trace.parquet", "day.html")
+
+_HEADS = (
+    "known",
+    "moved kWh",
+    "end SoC",
+    "energy cost",
+    "wear",
+    "total cost",
+    "neutral cost",
+    "clipped min",
+    "RMS W",
+)
+_VISIBLE_W = 50.0
+"""Difference between load and meter that counts as a change of the reading."""
+
+
+def figure_rows(named: Mapping[str, Figures]) -> list[list[str]]:
+    """Write the figures of runs or days as a table, its head first."""
+    return [["", *_HEADS], *([name, *_cells(row)] for name, row in named.items())]
+
+
+def write_run(run: Run, folder: Path) -> Path:
+    """Write trace, summary and page of a run into a folder; return the page."""
+    outputs.folder(folder, RUN_FILES)
+    table = pa.Table.from_pandas(run.table(), preserve_index=False)
+    marked = table.replace_schema_metadata({**(table.schema.metadata or {}), b"generator": b"meterveil"})
+    outputs.write_all(
+        {
+            folder / "trace.parquet": lambda temporary: pq.write_table(marked, temporary),
+            folder / "summary.json": outputs.text_writer(json.dumps(summary(run), indent=1) + "\n"),
+            folder / "day.html": outputs.text_writer(run_page(run)),
+        }
+    )
+    return folder / "day.html"
+
+
+def summary(run: Run) -> dict[str, Any]:
+    """Return settings and figures of a run as plain JSON values."""
+    setup, days = run.setup, run.days()
+    return {
+        "format": "meterveil-simulation-1",
+        "version": __version__,
+        "household": run.household,
+        "timezone": str(run.minutes.tz),
+        "aggregate": run.aggregate,
+        "notes": [*run.notes, *run.doubts()],
+        "defence": run.defence,
+        "start": days[0].isoformat(),
+        "days": len(days),
+        "seed": setup.seed,
+        "soc_start": run.soc_start,
+        "battery": settings.battery_values(setup.battery),
+        "tariff": settings.tariff_values(setup.tariff),
+        "library": {"source": setup.library.source, "digest": setup.library.digest()},
+        "total": figures(run)._asdict(),
+        "by_day": [{"day": day.isoformat(), **figures(run.day(day))._asdict()} for day in days],
+    }
+
+
+def run_page(run: Run) -> str:
+    """Show the first day in full and, where there are more, the figures of every day."""
+    days = run.days()
+    first = run.day(days[0])
+    heading = f"{days[0]:%A %d %B %Y}, {run.defence}"
+    table = figure_rows({run.defence: figures(first)})
+    sections = [Section(heading, caption(first), table, day_figure(first))]
+    if len(days) > 1:
+        rows = {str(day): figures(run.day(day)) for day in days} | {"all": figures(run)}
+        sections.append(Section(f"{len(days)} days", "", figure_rows(rows), days_figure(run)))
+    return page(f"{run.household}: {run.defence}", sections, explain(run))
+
+
+def caption(run: Run) -> str:
+    """Describe what the battery did on a day, from its minutes."""
+    if not np.any(run.battery_w):
+        return "The battery did nothing: the meter shows the load."
+    changed = int(np.sum(np.abs(run.battery_w) > _VISIBLE_W))
+    known = int(np.sum(~np.isnan(run.load_w)))
+    words = [
+        f"the meter is more than {_VISIBLE_W:.0f} W off the load in {changed:,} of {known:,} minutes",
+        f"the load peaks at {_kw(run.load_w)}, the meter at {_kw(run.meter_w)}",
+    ]
+    clipped = int(np.sum(run.clipped))
+    if clipped:
+        words.append(f"in {clipped:,} minutes the battery could not deliver what the defence requested")
+    spent = np.flatnonzero(run.budget_left_kwh() < 1e-6)
+    if len(spent):
+        words.append(f"the energy budget of the day was used up at {run.minutes[spent[0]]:%H:%M}")
+    return sentences(words)
+
+
+def explain(run: Run) -> str:
+    """Say how to read the pictures and figures of a run."""
+    battery = run.setup.battery
+    budget = f"{battery.budget_kwh:g} kWh a day" if np.isfinite(battery.budget_kwh) else "any amount"
+    return (
+        "Grey is the load of the household; blue is what its meter shows with the battery. "
+        f"The battery holds {battery.capacity_kwh:g} kWh and may move {budget}, in and out together. "
+        "Costs are those of the battery alone; the neutral cost includes the energy to start the next "
+        f"day with the same charge. Load: {run.aggregate}. Times are local, {run.minutes.tz}. "
+        + sentences((*run.notes, *run.doubts()))
+    )
+
+
+def _cells(row: Figures) -> list[str]:
+    return [
+        f"{row.known:.1%}",
+        f"{row.throughput_kwh:.2f}",
+        f"{row.soc_end:.0%}",
+        f"{row.energy_cost:z.2f}",
+        f"{row.degradation_cost:z.2f}",
+        f"{row.total_cost:z.2f}",
+        f"{row.soc_neutral_cost:z.2f}",
+        f"{row.clipped_minutes:,}",
+        f"{row.rms_w:,.0f}",
+    ]
+
+
+def _kw(watts: Any) -> str:
+    return f"{np.nanmax(watts) / 1000:.1f} kW"
