@@ -113,7 +113,6 @@ def _describe(household: Household) -> None:
     from meterveil.bench.household_page import channel_rows, gap_rows
     from meterveil.cli.tables import show_line, show_notes, show_table
     from meterveil.data.statistics import general_notes
-    from meterveil.reports import channel_rows, gap_rows
 
     first, last = household.minutes[0], household.minutes[-1]
     title = f"{household.name}: {first:%Y-%m-%d %H:%M} to {last:%Y-%m-%d %H:%M}, {household.timezone}"
