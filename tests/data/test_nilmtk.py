@@ -250,7 +250,7 @@ def test_houses_are_listed_and_asked_for(tmp_path):
     with h5py.File(path, "a") as store:
         store.copy("building1", "building12")
     assert nilmtk_houses(path) == [1, 12]
-    with pytest.raises(InputError, match=r"has several houses \(house_1, house_12\); say which one"):
+    with pytest.raises(InputError, match=r"has several houses \(house_1, house_12\); name one"):
         read_nilmtk(path)
     with pytest.raises(InputError, match="has no house_3; it has house_1, house_12"):
         read_nilmtk(path, house=3)

@@ -90,7 +90,7 @@ def test_a_folder_needs_a_house_where_it_has_several(tmp_path):
     write(tmp_path, [row(START)])
     assert read_refit(tmp_path).name == "REFIT house_2"
     write(tmp_path, [row(START)], "CLEAN_House15.csv")
-    with pytest.raises(InputError, match=r"has several houses \(house_2, house_15\); say which one"):
+    with pytest.raises(InputError, match=r"has several houses \(house_2, house_15\); name one"):
         read_refit(tmp_path)
     assert read_refit(tmp_path, house=15).name == "REFIT house_15"
     with pytest.raises(InputError, match="has no house_3; it has house_2, house_15"):

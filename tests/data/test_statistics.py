@@ -1,3 +1,5 @@
+from datetime import date
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -6,15 +8,21 @@ from meterveil.data.household import Household
 from meterveil.data.load import load
 from meterveil.data.statistics import (
     autocorrelation,
+    by_day,
+    channels,
     compare,
     comparison_table,
     events,
+    general_notes,
     left_out,
-    mean_figures,
+    little_known,
+    longest_gaps,
     measure,
     measure_appliance,
+    silent_channels,
     submetered_share,
 )
+from meterveil.reports import channel_rows
 
 
 def house(aggregate_w, name="home", **appliances_w):
@@ -31,18 +39,21 @@ def test_a_day_of_known_events_measures_as_counted_by_hand():
     kettle_w = np.zeros(1440)
     kettle_w[100:102] = [2000, 3000]
     kettle_w[500:504] = 2000
-    kettle = measure_appliance("kettle", kettle_w)
-    assert kettle.duty_cycle == pytest.approx(6 / 1440)
-    assert kettle.events_per_day == pytest.approx(2)
-    assert kettle.event_median_min == 3
-    assert kettle.event_p90_min == pytest.approx(3.8)
-    assert kettle.event_power_w == pytest.approx((2500 + 2000) / 2)
-    assert kettle.energy_kwh_per_day == pytest.approx((2000 + 3000 + 4 * 2000) / 60_000)
+    assert measure_appliance("kettle", kettle_w) == pytest.approx(
+        {
+            "duty cycle": 6 / 1440,
+            "events/day": 2,
+            "event length, median (min)": 3,
+            "event length, p90 (min)": 3.8,
+            "event power (W)": (2500 + 2000) / 2,
+            "energy (kWh/day)": (2000 + 3000 + 4 * 2000) / 60_000,
+        }
+    )
 
 
 def test_an_appliance_is_on_from_its_threshold_upwards():
-    assert measure_appliance("kettle", np.full(10, 1000.0)).duty_cycle == 1
-    assert measure_appliance("kettle", np.full(10, 999.9)).duty_cycle == 0
+    assert measure_appliance("kettle", np.full(10, 1000.0))["duty cycle"] == 1
+    assert measure_appliance("kettle", np.full(10, 999.9))["duty cycle"] == 0
 
 
 def test_the_second_of_a_kind_and_a_washer_dryer_are_measured_as_what_they_are():
@@ -50,15 +61,15 @@ def test_the_second_of_a_kind_and_a_washer_dryer_are_measured_as_what_they_are()
     for name in ("dishwasher_2", "dish_washer_2"):
         assert measure_appliance(name, watts) == measure_appliance("dishwasher", watts)
     assert measure_appliance("washer_dryer", watts) == measure_appliance("washing_machine", watts)
-    assert measure_appliance("iron", watts).duty_cycle == 0
+    assert measure_appliance("iron", watts)["duty cycle"] == 0
 
 
 def test_a_washing_machine_that_soaks_is_still_washing():
     watts = np.zeros(200)
     watts[10:30] = 2000
     watts[50:60] = 300
-    assert measure_appliance("washing_machine", watts).event_median_min == 50
-    assert measure_appliance("kettle", watts).event_median_min == 20
+    assert measure_appliance("washing_machine", watts)["event length, median (min)"] == 50
+    assert measure_appliance("kettle", watts)["event length, median (min)"] == 20
 
 
 def test_events_apart_by_more_than_the_pause_stay_apart():
@@ -66,12 +77,7 @@ def test_events_apart_by_more_than_the_pause_stay_apart():
     starts, stops = events(on, pause_min=1)
     assert starts.tolist() == [0, 3]
     assert stops.tolist() == [1, 7]
-
-
-def test_no_event_is_found_where_nothing_is_on():
-    starts, stops = events(np.zeros(5, dtype=bool), pause_min=3)
-    assert starts.size == 0
-    assert stops.size == 0
+    assert [found.size for found in events(np.zeros(5, dtype=bool), pause_min=3)] == [0, 0]
 
 
 def test_unknown_minutes_change_no_rate():
@@ -79,18 +85,17 @@ def test_unknown_minutes_change_no_rate():
     gappy = np.concatenate([watts, np.full(1440, np.nan)])
     assert measure_appliance("kettle", gappy) == measure_appliance("kettle", watts)
     known, with_gap = measure(house(watts)), measure(house(gappy))
-    assert with_gap.energy_kwh_per_day == known.energy_kwh_per_day
-    assert with_gap.step_share == known.step_share
-    assert with_gap.base_load_w == known.base_load_w
+    for label in ("energy (kWh/day)", "steps over 200 W (share)", "base load (W)"):
+        assert with_gap[label] == known[label]
 
 
 def test_a_gap_is_not_a_step():
-    assert measure(house([0, 0, np.nan, 1000, 1000])).step_share == 0
-    assert measure(house([0, 0, 1000, 1000, 1000])).step_share == pytest.approx(1 / 4)
+    assert measure(house([0, 0, np.nan, 1000, 1000]))["steps over 200 W (share)"] == 0
+    assert measure(house([0, 0, 1000, 1000, 1000]))["steps over 200 W (share)"] == pytest.approx(1 / 4)
 
 
 def test_a_household_of_gaps_has_no_figures_and_raises_no_warning():
-    figures = measure(house(np.full(2000, np.nan), kettle=np.full(2000, np.nan))).figures()
+    figures = measure(house(np.full(2000, np.nan), kettle=np.full(2000, np.nan)))
     assert figures.pop("sub-metered share") == 0
     assert np.all(np.isnan(list(figures.values())))
 
@@ -154,8 +159,49 @@ def test_households_are_compared_under_their_names():
     assert "| fridge: duty cycle |  | 0 |" in table
 
 
-def test_the_mean_over_households_skips_what_one_of_them_lacks():
-    never, once = np.zeros(10), np.array([0, 2000.0] + [0] * 8)
-    figures = mean_figures([house(never + 1, kettle=never), house(once + 3, kettle=once)])
-    assert figures["kettle: event power (W)"] == 2000
-    assert figures["kettle: duty cycle"] == pytest.approx(0.05)
+MINUTES = pd.date_range("2024-03-30", periods=1440 + 1380, freq="min", tz="Europe/London", unit="s")
+
+
+@pytest.fixture
+def household():
+    aggregate_w, kettle_w, lamp_w = (np.full(len(MINUTES), watts) for watts in (1000.0, 100.0, 0.0))
+    aggregate_w[100:400] = kettle_w[100:400] = np.nan
+    kettle_w[1440 : 1440 + 690] = np.nan
+    lamp_w[:] = np.nan
+    notes = ("kettle: 3 minutes filled", "drawn by hand")
+    units = {"aggregate": "VA"}
+    return Household("here", MINUTES, aggregate_w, {"kettle": kettle_w, "lamp": lamp_w}, units, notes)
+
+
+def test_each_channel_says_its_share_unit_energy_and_notes(household):
+    aggregate, kettle, lamp = channels(household)
+    assert (aggregate.unit, kettle.unit) == ("VA", "W")
+    assert aggregate.coverage == pytest.approx(1 - 300 / len(MINUTES))
+    assert kettle.energy_kwh_per_day == pytest.approx(2.4)
+    assert np.isnan(lamp.energy_kwh_per_day)
+    assert kettle.notes == ("3 minutes filled",)
+    assert general_notes(household) == ("drawn by hand",)
+
+
+def test_the_longest_gaps_come_first_and_channels_share_them(household):
+    lamp, kettle, both = longest_gaps(household)
+    assert (lamp.channels, lamp.minutes) == (("lamp",), len(MINUTES))
+    assert (kettle.channels, kettle.minutes, kettle.start) == (("kettle",), 690, MINUTES[1440])
+    assert (both.channels, both.minutes, both.start) == (("aggregate", "kettle"), 300, MINUTES[100])
+
+
+def test_a_days_share_is_of_its_own_minutes_also_where_the_clocks_change(household):
+    days, known = by_day(household)
+    assert days == [date(2024, 3, 30), date(2024, 3, 31)]
+    assert known[0] == pytest.approx([1 - 300 / 1440, 1.0])
+    assert known[1] == pytest.approx([1 - 300 / 1440, 0.5])
+    assert silent_channels(household) == ["lamp"]
+
+
+def test_a_channel_of_which_little_is_known_tells_its_energy_in_the_days_that_are_known(household):
+    household.appliances_w["kettle"][288:] = np.nan
+    assert little_known(household) == ["kettle"]
+    rows = {name: energy for name, _, _, energy, _ in channel_rows(household)}
+    assert rows["aggregate"] == "24.00\u00a0kVAh"
+    assert rows["kettle"].split("\u00a0") == ["0.17", "kWh", "in", "0.1", "days"]
+    assert rows["lamp"] == ""

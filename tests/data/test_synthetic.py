@@ -7,7 +7,7 @@ import pytest
 
 from meterveil.core.decoys import Library
 from meterveil.data.household import midnight
-from meterveil.data.statistics import events, measure, measure_appliance
+from meterveil.data.statistics import events, measure_appliance
 from meterveil.data.synthetic import decoy_signatures, household
 from meterveil.data.synthetic.house import FIRST_DAY
 from meterveil.data.synthetic.routine import Routine, child, plan_days
@@ -59,7 +59,8 @@ def test_the_same_seed_draws_the_same_trace_bit_for_bit():
 
 def test_another_seed_is_another_household():
     one, other = home(1), home(2)
-    assert measure(one).appliances["kettle"] != measure(other).appliances["kettle"]
+    one_w, other_w = one.appliances_w["kettle"], other.appliances_w["kettle"]
+    assert measure_appliance("kettle", one_w) != measure_appliance("kettle", other_w)
     assert abs(np.corrcoef(one.aggregate_w, other.aggregate_w)[0, 1]) < 0.5
 
 
@@ -205,4 +206,4 @@ def test_nothing_is_on_at_night_that_needs_a_hand():
     trace = home(days=28)
     night = (trace.minutes.hour >= 3) & (trace.minutes.hour < 5)
     for name in ("kettle", "microwave", "toaster", "oven"):
-        assert measure_appliance(name, trace.appliances_w[name][night]).events_per_day == 0
+        assert measure_appliance(name, trace.appliances_w[name][night])["events/day"] == 0

@@ -122,7 +122,7 @@ def test_an_unknown_house_lists_the_known_ones(release):
 
 
 def test_several_houses_ask_for_a_choice(release):
-    with pytest.raises(InputError, match=r"several houses \(house_1, house_2\); say which one"):
+    with pytest.raises(InputError, match=r"several houses \(house_1, house_2\); name one"):
         read_ukdale(release)
 
 

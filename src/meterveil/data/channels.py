@@ -35,7 +35,14 @@ from meterveil.data.minutes import (
 )
 from meterveil.errors import InputError
 
+add_up: Callable[..., tuple[int, int, int] | None] | None = None
+with suppress(ImportError):
+    from meterveil.data._lines import add_up
+
 BLOCK_BYTES = 1 << 20
+SAMPLES_AT_ONCE = 5_000_000
+"""Samples held in memory where blocks overlap, about; more are read in several passes."""
+SHORTEST_PLAIN_LINE_BYTES = len("1363564800 0\n")
 LONGEST_LINE_BYTES = 4096
 LINE = re.compile(rb"[-+]?\d+(\.\d*)? +([-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?|nan)\s*", re.IGNORECASE)
 
@@ -44,7 +51,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Block:
-    """Hold whole lines of a file, the last one with its line break; the next block overwrites the text."""
+    """Whole lines of a file; the next block overwrites the text."""
 
     path: Path
     begin: int
@@ -62,7 +69,7 @@ def map_blocks(path: Path, block_bytes: int, use: Callable[[Block], T]) -> list[
 
 
 def _cuts(path: Path, block_bytes: int) -> list[tuple[int, int]]:
-    """Return (begin, end) of blocks that together are the file and of which each ends with a line."""
+    """Return (begin, end) of blocks that cover the file and end with a line each."""
     ends = [0]
     with path.open("rb") as file:
         size = os.fstat(file.fileno()).st_size
@@ -78,7 +85,7 @@ def _cuts(path: Path, block_bytes: int) -> list[tuple[int, int]]:
 
 
 def _read_share(path: Path, cuts: Sequence[tuple[int, int]], use: Callable[[Block], T]) -> list[T]:
-    """Read one block after the other into the same memory: fresh memory costs more than reading into it."""
+    """Read one block after the other into the same memory, which is faster than allocating it anew."""
     text = np.empty(max(end - begin for begin, end in cuts) + 1, dtype=np.uint8)
     results = []
     with path.open("rb", buffering=0) as file:
@@ -125,7 +132,7 @@ def _bad_line(block: Block, reason: str) -> InputError:
             shown = line[:60].decode("utf-8", errors="replace")
             return InputError(
                 f"{block.path}, line {line_number:,}: '{shown}' is not '<unix seconds> <watts>'; "
-                "mend or remove the line"
+                "correct or remove the line"
             )
     return InputError(f"{block.path}: {reason.splitlines()[0]}")
 
@@ -138,18 +145,9 @@ def _lines_before(path: Path, begin: int) -> int:
     return count
 
 
-add_up: Callable[..., tuple[int, int, int] | None] | None = None
-with suppress(ImportError):
-    from meterveil.data._lines import add_up
-
-SAMPLES_AT_ONCE = 5_000_000
-"""So many samples are held at most, about, where the minutes of blocks overlap; more take another reading."""
-SHORTEST_PLAIN_LINE_BYTES = len("1363564800 0\n")
-
-
 @dataclass(frozen=True)
 class _Sums:
-    """Hold one block's sums by minute, and what is needed to join it to its neighbours."""
+    """Sums of one block by minute, and how it joins its neighbours."""
 
     minute: IntArray
     total: FloatArray
@@ -183,7 +181,7 @@ def stream_channel(path: Path, block_bytes: int = BLOCK_BYTES) -> Series:
 
 
 def _join(blocks: Sequence[_Sums]) -> tuple[IntArray, FloatArray]:
-    """Turn sums into means, after adding what one block holds of a minute to what the next one does."""
+    """Turn sums into means; a minute that two blocks share is added up first."""
     lengths = [len(block.minute) for block in blocks]
     for n, (left, right) in enumerate(pairwise(blocks)):
         if left.minute[-1] == right.minute[0]:
@@ -197,9 +195,9 @@ def _join(blocks: Sequence[_Sums]) -> tuple[IntArray, FloatArray]:
 
 
 def _join_disordered(blocks: Sequence[_Sums], path: Path, block_bytes: int) -> Series:
-    """Take a minute from the one block that holds it, or from its samples where several blocks do.
+    """Take a minute from the one block that holds it; read its samples again where several blocks do.
 
-    Two blocks may hold the same stamp, of which the last in the file counts: their sums do not tell.
+    Two blocks may hold the same stamp, and the last in the file counts: sums alone do not show that.
     """
     divided = _minutes_of_several(blocks)
     parts = [_without(divided, block) for block in blocks]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
@@ -28,28 +28,23 @@ UNDERSTOOD = (
     "a NILMTK file (.h5, .hdf5), a table of your own (.csv, .tsv, .txt, .parquet) or the word synthetic"
 )
 KIND_BY_SUFFIX: dict[str, Kind] = {
-    ".h5": "nilmtk",
-    ".hdf5": "nilmtk",
-    ".csv": "table",
-    ".tsv": "table",
-    ".txt": "table",
-    ".parquet": "table",
-    ".pq": "table",
+    **dict.fromkeys((".h5", ".hdf5"), "nilmtk"),
+    **dict.fromkeys((".csv", ".tsv", ".txt", ".parquet", ".pq"), "table"),
 }
 REFIT_FILE = re.compile(r"clean_?house_?\d+\.csv", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
 class Source:
-    """Say what lies at a path."""
+    """Kind of a data source and the houses in it."""
 
     kind: Kind
     houses: tuple[int, ...]
-    """Numbers of its houses; none where a source is one household without a number."""
+    """Numbers of its houses; empty where the source is one household without a number."""
 
 
 def load(path: str | Path, house: int | None = None, **options: Any) -> Household:
-    """Read a household from wherever it is kept.
+    """Read a household from any source.
 
     `options` are those of the reader: `appliances` and `aggregate` for the data sets; columns, unit and time
     zone for a table of one's own (`read_table`); `seed`, `days` and `start` for the synthetic household.
@@ -67,13 +62,29 @@ def load(path: str | Path, house: int | None = None, **options: Any) -> Househol
 
 
 def describe(path: str | Path) -> Source:
-    """Say what lies at a path and which houses it has, without reading any of them."""
+    """Return the kind of a source and its houses, without reading them."""
+    return Source(find_kind(path), tuple(houses(path)))
+
+
+def houses(path: str | Path) -> dict[int, tuple[str, ...]]:
+    """List the houses of a data set and their sub-meters, as far as they are known without reading.
+
+    A source that is one household has none.
+    """
     kind = find_kind(path)
-    return Source(kind, tuple(HOUSES[kind](Path(path))))
+    if kind in ("ukdale", "redd"):
+        listed = ukdale_houses(path) if kind == "ukdale" else redd_houses(path)
+        numbers = {name: re.fullmatch(r"house_(\d+)", name) for name in listed}
+        return {int(match[1]): tuple(listed[name].appliances) for name, match in numbers.items() if match}
+    if kind == "refit":
+        folder = Path(path) if Path(path).is_dir() else Path(path).parent
+        files = {n: file for n, file in refit_files(folder).items() if Path(path) in (folder, file)}
+        return {n: tuple(name for name in APPLIANCES.get(n, "").split() if name != UNUSED) for n in files}
+    return dict.fromkeys(nilmtk_houses(path), ()) if kind == "nilmtk" else {}
 
 
 def find_kind(path: str | Path) -> Kind:
-    """Tell what lies at a path."""
+    """Tell how a path is read."""
     if str(path) == SYNTHETIC:
         return "synthetic"
     try:
@@ -90,7 +101,7 @@ def find_kind(path: str | Path) -> Kind:
 
 
 def _folder_kind(folder: Path) -> Kind:
-    """Tell UK-DALE from REDD by what their labels call the whole house."""
+    """Tell UK-DALE from REDD by the label of the whole house."""
     for labels in (folder / "labels.dat", *sorted(folder.glob("house_*/labels.dat"))):
         if labels.is_file():
             words = readable_file(labels).read_text(encoding="utf-8", errors="replace").split()
@@ -109,16 +120,6 @@ def _read_synthetic(path: str | Path, seed: int = 0, days: int = 14, start: date
     return household(rng, days) if start is None else household(rng, days, start)
 
 
-def _numbers(names: Iterable[str]) -> list[int]:
-    """Take the numbers from names of houses; a house folder under another name has none."""
-    return [int(match.group(1)) for name in names if (match := re.fullmatch(r"house_(\d+)", name))]
-
-
-def _refit_houses(path: Path) -> list[int]:
-    files = refit_files(path if path.is_dir() else path.parent)
-    return [number for number, file in files.items() if path.is_dir() or file == path]
-
-
 READERS: dict[Kind, Callable[..., Household]] = {
     "ukdale": read_ukdale,
     "redd": read_redd,
@@ -127,28 +128,3 @@ READERS: dict[Kind, Callable[..., Household]] = {
     "table": read_table,
     "synthetic": _read_synthetic,
 }
-
-HOUSES: dict[Kind, Callable[[Path], Iterable[int]]] = {
-    "ukdale": lambda path: _numbers(ukdale_houses(path)),
-    "redd": lambda path: _numbers(redd_houses(path)),
-    "refit": _refit_houses,
-    "nilmtk": nilmtk_houses,
-    "table": lambda path: (),
-    "synthetic": lambda path: (),
-}
-
-
-def houses(path: str | Path) -> dict[int, tuple[str, ...]]:
-    """List the houses of a data set and the sub-meters of each, as far as they are known unread.
-
-    A source that is one household has none.
-    """
-    source = describe(path)
-    if source.kind in ("ukdale", "redd"):
-        found = ukdale_houses(path) if source.kind == "ukdale" else redd_houses(path)
-        channels = {name: tuple(house.appliances) for name, house in found.items()}
-        return {number: channels.get(f"house_{number}", ()) for number in source.houses}
-    if source.kind == "refit":
-        listed = {number: APPLIANCES.get(number, "").split() for number in source.houses}
-        return {number: tuple(name for name in names if name != UNUSED) for number, names in listed.items()}
-    return dict.fromkeys(source.houses, ())

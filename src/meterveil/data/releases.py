@@ -7,39 +7,23 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 
 from meterveil.data.appliances import choose_appliances, distinct
 from meterveil.data.channels import read_channel
 from meterveil.data.files import readable_file
-from meterveil.data.household import Household, Unit
+from meterveil.data.household import Aggregate, Household, Unit
 from meterveil.data.minutes import Series, to_household
 from meterveil.errors import InputError
-
-
-def choose_house(where: object, houses: Collection[str], number: int | None) -> str:
-    """Name the house that is asked for, or the only one; `houses` are named as `house_1`."""
-    if number is None and len(houses) == 1:
-        return next(iter(houses))
-    known = ", ".join(houses)
-    if number is None:
-        raise InputError(f"{where} has several houses ({known}); say which one, such as house=1")
-    if f"house_{number}" not in houses:
-        raise InputError(f"{where} has no house_{number}; it has {known}")
-    return f"house_{number}"
-
 
 LABEL = re.compile(r"(\d+)\s+(\S.*?)\s*")
 HOUSE = re.compile(r"house_(\d+)")
 
-Aggregate = Literal["mains", "submeters"]
-
 
 @dataclass(frozen=True)
 class Release:
-    """Describe how one data set lays out and measures its houses."""
+    """Layout and units of a data set."""
 
     title: str
     timezone: str
@@ -48,12 +32,12 @@ class Release:
     mains_unit: Unit
     appliance_unit: Unit
     subfolder: str = ""
-    """Folder of the houses inside the release, where they do not lie at its root."""
+    """Folder of the houses inside the release, if they are not at its root."""
 
 
 @dataclass(frozen=True)
 class House:
-    """Name the channels of one house without having read them."""
+    """Channels of one house, not yet read."""
 
     folder: Path
     mains: tuple[int, ...]
@@ -93,7 +77,7 @@ def read_house(
     appliances: Sequence[str] | None,
     aggregate: Aggregate,
 ) -> Household:
-    """Read one house, and of it only the channels that are asked for (all where `appliances` is None)."""
+    """Read one house with these appliances, or with all where `appliances` is None."""
     houses = find_houses(release, folder)
     name = choose_house(folder, houses, house)
     found = houses[name]
@@ -151,18 +135,17 @@ def _check_files(house: House, channels: Sequence[int]) -> None:
     if missing:
         raise InputError(
             f"{house.folder}: labels.dat lists channels without a file: {', '.join(missing)}; "
-            "add the files, or ask only for appliances that have one"
+            "add the files, or name only appliances that have one"
         )
 
 
-UKDALE = Release(
-    title="UK-DALE",
-    timezone="Europe/London",
-    mains_label="aggregate",
-    mains_unit="VA",
-    appliance_unit="W",
+UKDALE = Release("UK-DALE", "Europe/London", mains_label="aggregate", mains_unit="VA", appliance_unit="W")
+"""Five British homes, every six seconds. The aggregate is apparent power, the plugs measure active power."""
+
+REDD = Release(
+    "REDD", "America/New_York", "mains", mains_unit="VA", appliance_unit="VA", subfolder="low_freq"
 )
-"""The aggregate is apparent power, as its clamp measures no voltage; the plugs measure active power."""
+"""Six American homes, every three seconds or so. All low-frequency readings are apparent power."""
 
 
 def read_ukdale(
@@ -171,28 +154,12 @@ def read_ukdale(
     appliances: Sequence[str] | None = None,
     aggregate: Aggregate = "mains",
 ) -> Household:
-    """Read one house of the release folder `folder`, or the house whose folder it is.
+    """Read one house of the release folder, or the house whose folder it is.
 
-    Channels of one house cover different minutes: the household spans those of the aggregate, and an
-    appliance is unknown where it has no reading.
+    Channels cover different minutes. The household spans those of the aggregate; an appliance is unknown
+    where it has no reading.
     """
     return read_house(UKDALE, folder, house, appliances, aggregate)
-
-
-def ukdale_houses(folder: str | Path) -> dict[str, House]:
-    """List houses and their channels without reading any."""
-    return find_houses(UKDALE, folder)
-
-
-REDD = Release(
-    title="REDD",
-    timezone="America/New_York",
-    mains_label="mains",
-    mains_unit="VA",
-    appliance_unit="VA",
-    subfolder="low_freq",
-)
-"""The release documents the low-frequency readings of mains and circuits alike as apparent power."""
 
 
 def read_redd(
@@ -203,12 +170,28 @@ def read_redd(
 ) -> Household:
     """Read one house of the release (`redd` or `redd/low_freq`), or the house whose folder it is.
 
-    An American home has two mains, which add up to the aggregate; a minute needs both. A mains that stands
-    alone is the total.
+    Two mains add up to the aggregate, and a minute needs both; a single mains is the total.
     """
     return read_house(REDD, folder, house, appliances, aggregate)
 
 
+def ukdale_houses(folder: str | Path) -> dict[str, House]:
+    """List houses and their channels without reading them."""
+    return find_houses(UKDALE, folder)
+
+
 def redd_houses(folder: str | Path) -> dict[str, House]:
-    """List houses and their channels without reading any."""
+    """List houses and their channels without reading them."""
     return find_houses(REDD, folder)
+
+
+def choose_house(where: object, houses: Collection[str], number: int | None) -> str:
+    """Return the name of a house by its number, or of the only one; names are such as `house_1`."""
+    if number is None and len(houses) == 1:
+        return next(iter(houses))
+    known = ", ".join(houses)
+    if number is None:
+        raise InputError(f"{where} has several houses ({known}); name one, such as house=1")
+    if f"house_{number}" not in houses:
+        raise InputError(f"{where} has no house_{number}; it has {known}")
+    return f"house_{number}"
