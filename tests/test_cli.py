@@ -289,7 +289,7 @@ REFUSED = {
     "whole days run from 2024-04-15 to": ["simulate", "--start", "2024-04-14"],
     "'soon' is no day; write it as 2013-03-18": ["simulate", "--start", "soon"],
     "-2 days are none to simulate": ["simulate", "--days", "-2"],
-    "is not JSON": ["simulate", "--battery", "broken.json"],
+    "invalid JSON": ["simulate", "--battery", "broken.json"],
     "cannot read none.json: No such file": ["simulate", "--battery", "none.json"],
     "broken.json: a signature library must be JSON": ["simulate", "--library", "broken.json"],
     "there is no tariff 'cheap'; allowed is paper": ["simulate", "--tariff", "cheap"],

@@ -113,7 +113,7 @@ def test_a_picture_shows_half_an_hour_at_least_and_the_strongest_minute_whole():
 
 REFUSED = {
     "no folder of data sets is named; pass --data or set METERVEIL_DATA": ["build"],
-    "'nowhere' is no folder of data sets; pass --data": ["build", "--data", "nowhere"],
+    "'nowhere' is not a folder of data sets; pass --data": ["build", "--data", "nowhere"],
     "empty is a folder without data of a known kind": ["build", "--data", "empty"],
     "none of 20 uses of kettle, toaster": ["build", "--data", "weak"],
     "--out 'library.txt' is no name for a library; use one that ends in .json": [

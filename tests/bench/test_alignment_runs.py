@@ -202,7 +202,7 @@ def ending(monkeypatch, capsys, *words):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--data", "nowhere"), "'nowhere' is no folder of data sets; pass --data or set METERVEIL_DATA"),
+        (("--data", "nowhere"), "'nowhere' is not a folder of data sets; pass --data or set METERVEIL_DATA"),
         (("--data", ".", "--plays", 3), "3 plays say nothing about a gradient; give 16 or more"),
         (("--data", ".", "mars"), "there is no protocol 'mars'"),
     ],

@@ -93,4 +93,4 @@ def test_what_cannot_be_meant_is_refused_in_one_line(command, words, monkeypatch
     printed = capsys.readouterr()
     assert printed.out == ""
     [line] = printed.err.splitlines()
-    assert "none' is no folder of data sets; pass --data or set METERVEIL_DATA" in line
+    assert "none' is not a folder of data sets; pass --data or set METERVEIL_DATA" in line

@@ -234,7 +234,7 @@ def test_an_origin_that_makes_no_sense_is_refused_even_with_a_fitting_hash(saved
 def test_a_file_that_cannot_be_read_is_named(tmp_path):
     (tmp_path / "bytes.json").write_bytes(b"\xff\xfe")
     for name in ("none.json", "bytes.json", "."):
-        with pytest.raises(InputError, match=r"cannot read .*; give a JSON file of signatures"):
+        with pytest.raises(InputError, match=r"cannot read .*; give a JSON file"):
             files.read(tmp_path / name)
 
 

@@ -7,9 +7,11 @@ from pathlib import Path
 
 from meterveil.errors import InputError, did_you_mean
 
+VARIABLE = "METERVEIL_DATA"
+
 
 def readable_file(path: str | Path) -> Path:
-    """Return the path of a file that exists, is not empty and may be read; otherwise say what is wrong."""
+    """Return the path of a file that exists, is not empty and may be read; reject any other."""
     path = Path(path)
     try:
         if path.is_dir():
@@ -26,23 +28,29 @@ def readable_file(path: str | Path) -> Path:
         raise InputError(f"{path} may not be read; give yourself permission (chmod u+r)") from None
 
 
-VARIABLE = "METERVEIL_DATA"
+def read_text(path: Path) -> str:
+    """Read a small text file; reject one that cannot be read."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise InputError(f"cannot read {path}: {reason}; give a JSON file") from error
 
 
 def data_folder(named: str | Path | None = None, *, or_file: bool = False) -> Path:
-    """Return the folder of data sets that is named, else that of the environment.
+    """Return the folder of data sets: the named one, else that of the environment.
 
-    `or_file` is for what can be read from the one file of a data set, too.
+    `or_file` also accepts the one file of a data set.
     """
-    found = os.environ.get(VARIABLE, "") if named is None else str(named)
-    if not found:
+    chosen = os.environ.get(VARIABLE, "") if named is None else str(named)
+    if not chosen:
         raise InputError(f"no folder of data sets is named; pass --data or set {VARIABLE}")
     try:
-        is_there = Path(found).is_dir() or (or_file and Path(found).is_file())
+        exists = Path(chosen).is_dir() or (or_file and Path(chosen).is_file())
     except OSError as error:
-        raise InputError(f"cannot read {found}: {error.strerror or error}; mend its permissions") from error
-    if not is_there:
-        raise InputError(f"{found!r} is no folder of data sets; pass --data or set {VARIABLE}")
-    if not os.access(found, os.R_OK, effective_ids=os.access in os.supports_effective_ids):
-        raise InputError(f"cannot read {found}: Permission denied; mend its permissions")
-    return Path(found)
+        raise InputError(f"cannot read {chosen}: {error.strerror or error}; check its permissions") from error
+    if not exists:
+        raise InputError(f"{chosen!r} is not a folder of data sets; pass --data or set {VARIABLE}")
+    if not os.access(chosen, os.R_OK, effective_ids=os.access in os.supports_effective_ids):
+        raise InputError(f"cannot read {chosen}: Permission denied; check its permissions")
+    return Path(chosen)

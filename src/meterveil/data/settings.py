@@ -1,11 +1,11 @@
-"""Battery, tariff and signature library as a user writes them down: options and small files, checked here."""
+"""Battery, tariff and signature library from options and small files, checked."""
 
 from __future__ import annotations
 
-import json
 import reprlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import fields
+from datetime import time
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -17,10 +17,10 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 from meterveil.core.battery import Battery
 from meterveil.core.decoys import Library
 from meterveil.core.tariff import PAPER_TARIFF, Bands, PriceSeries, Tariff, flat
+from meterveil.data import signatures
 from meterveil.data.delimited import column_names, read_columns, to_numbers
-from meterveil.data.files import readable_file
+from meterveil.data.files import read_text, readable_file
 from meterveil.data.stamps import parse_stamps
-from meterveil.data.synthetic import decoy_library
 from meterveil.errors import InputError
 
 TARIFF_FORMS = "paper, flat:PRICE (as flat:0.25), a .json file of bands or a .csv file of timestamp,price"
@@ -29,41 +29,33 @@ _UNLIMITED = ("budget_kwh", "export_limit_w", "import_limit_w")
 """Fields for which null means: no limit."""
 
 _LEAST_KWH = 1e-4
-"""A battery that holds less is full after a minute of 6 W, and no appliance hides behind that."""
+"""Smallest usable capacity: less is full after a minute of 6 W."""
 
+_STRICT = ConfigDict(extra="forbid", strict=True)
 _BATTERY_KEYS: dict[str, Any] = {
     field.name: (float | None if field.name in _UNLIMITED else float, field.default)
     for field in fields(Battery)
 }
-BatteryFile = create_model("BatteryFile", __config__=ConfigDict(extra="forbid", strict=True), **_BATTERY_KEYS)
-"""What a battery file may say: the fields of `Battery`, each optional."""
+BatteryFile = create_model("BatteryFile", __config__=_STRICT, **_BATTERY_KEYS)
+"""Content of a battery file: the fields of `Battery`, each optional."""
 
 
 class BandFile(BaseModel):
-    """Hold one band of a tariff file."""
+    """One band of a tariff file, such as {"from": "07:00", "price": 0.3}."""
 
-    model_config = ConfigDict(extra="forbid", strict=True)
+    model_config = _STRICT
 
-    starts: Annotated[str, Field(alias="from", pattern=r"^([01]\d|2[0-3]):[0-5]\d$")]
+    starts: Annotated[time, Field(alias="from")]
     price: float
 
 
 class TariffFile(BaseModel):
-    """List what a tariff file may say."""
+    """Content of a tariff file."""
 
-    model_config = ConfigDict(extra="forbid", strict=True)
+    model_config = _STRICT
 
     bands: Annotated[list[BandFile], Field(min_length=1)]
 
-
-_BAND = '{"from": "07:00", "price": 0.3}'
-_WANTED = {
-    **dict.fromkeys(_UNLIMITED, "a number, or null for no limit"),
-    "bands": f"a list of bands such as {_BAND}",
-    "band": f"an object such as {_BAND}",
-    "from": "a time from 00:00 to 23:59, such as 07:30",
-}
-"""Key -> what it must be; every other key is a number."""
 
 _Model = TypeVar("_Model", bound=BaseModel)
 
@@ -79,7 +71,7 @@ def battery(path: Path | None = None, **options: float | None) -> Battery:
 
 
 def battery_values(battery: Battery) -> dict[str, float | None]:
-    """Say what a battery file would have to say for this battery; no limit is null."""
+    """Return the content of the battery file that describes this battery; no limit is null."""
     values = {field.name: float(getattr(battery, field.name)) for field in fields(battery)}
     return {name: None if name in _UNLIMITED and np.isinf(value) else value for name, value in values.items()}
 
@@ -94,11 +86,14 @@ def tariff(text: str) -> Tariff:
     path = Path(text)
     if path.suffix.lower() not in readers:
         raise InputError(f"there is no tariff {text!r}; allowed is {TARIFF_FORMS}")
-    return readers[path.suffix.lower()](path)
+    try:
+        return readers[path.suffix.lower()](path)
+    except InputError as error:
+        raise error if str(path) in str(error) else InputError(f"{path}: {error}") from error
 
 
 def tariff_values(tariff: Tariff) -> dict[str, Any]:
-    """Describe a tariff: bands as a tariff file would, a price series by its extent and mean."""
+    """Describe a tariff: bands as in a tariff file, a price series by its extent and mean."""
     if isinstance(tariff, Bands):
         times = [f"{start // 60:02d}:{start % 60:02d}" for start in tariff.starts]
         pairs = zip(times, tariff.prices, strict=True)
@@ -111,13 +106,8 @@ def tariff_values(tariff: Tariff) -> dict[str, Any]:
 
 
 def library(path: Path | None = None) -> Library:
-    """Read a signature library, or build the synthetic one that ships."""
-    if path is None:
-        return decoy_library()
-    try:
-        return Library.from_json(_read(path))
-    except InputError as error:
-        raise InputError(f"{path}: {error}") from error
+    """Read a signature library, or return the synthetic one that ships."""
+    return signatures.library(path)
 
 
 def _check_useful(battery: Battery) -> None:
@@ -131,8 +121,8 @@ def _check_useful(battery: Battery) -> None:
     usable_kwh = float(battery.capacity_kwh * (battery.soc_max - battery.soc_min))
     if usable_kwh < _LEAST_KWH:
         raise InputError(
-            f"this battery can do next to nothing: between soc_min {battery.soc_min} and soc_max "
-            f"{battery.soc_max} lie {usable_kwh:.1g} kWh; leave room for {_LEAST_KWH} kWh or more"
+            f"this battery can do next to nothing: from soc_min {battery.soc_min} to soc_max "
+            f"{battery.soc_max} it holds {usable_kwh:.1g} kWh; give at least {_LEAST_KWH} kWh"
         )
 
 
@@ -147,15 +137,12 @@ def _price(text: str) -> float:
 
 def _bands(path: Path) -> Bands:
     bands = _parse(TariffFile, path).bands
-    starts = [int(band.starts[:2]) * 60 + int(band.starts[3:]) for band in bands]
-    try:
-        return Bands(tuple(starts), tuple(band.price for band in bands))
-    except InputError as error:
-        raise InputError(f"{path}: {error}") from error
+    starts = [band.starts.hour * 60 + band.starts.minute for band in bands]
+    return Bands(tuple(starts), tuple(band.price for band in bands))
 
 
 def _price_series(path: Path) -> PriceSeries:
-    """Read timestamps that name their time zone or are UTC; gaps hold the price before them."""
+    """Read prices with timestamps that have a UTC offset or are UTC; gaps hold the price before them."""
     columns = column_names(readable_file(path))
     if columns[:2] != ("timestamp", "price"):
         raise InputError(f"{path} has the columns {', '.join(columns)}; it needs timestamp,price")
@@ -165,52 +152,18 @@ def _price_series(path: Path) -> PriceSeries:
     if len(missing):
         raise InputError(f"{path}: timestamp, row {missing[0] + 1:,} is empty; give every price its time")
     minutes = np.asarray(seconds // 60, dtype=np.int64)
-    prices = to_numbers(f"{path}: price", table["price"])
     step = int(np.median(np.diff(minutes))) if len(minutes) > 1 else 30
-    try:
-        return PriceSeries(minutes, prices, step_minutes=step)
-    except InputError as error:
-        raise InputError(f"{path}: {error}") from error
+    return PriceSeries(minutes, to_numbers(f"{path}: price", table["price"]), step_minutes=step)
 
 
 def _parse(model: type[_Model], path: Path) -> _Model:
-    text = _read(path)
     try:
-        document = json.loads(text)
-    except (ValueError, RecursionError) as error:  # also nested, or with a number, beyond all measure
-        raise InputError(f"{path} is not JSON: {error}") from error
-    if not isinstance(document, Mapping):
-        raise InputError(f"{path} holds no JSON object; it needs {{...}} with {_keys(model)}")
-    try:
-        return model.model_validate(document)
+        return model.model_validate_json(read_text(path))
     except ValidationError as error:
-        raise InputError(f"{path}: {_first_problem(model, error)}") from error
-
-
-def _first_problem(model: type[BaseModel], error: ValidationError) -> str:
-    problem: Any = error.errors()[0]
+        problem = error.errors()[0]
     key = ".".join(str(part) for part in problem["loc"])
     parent = BandFile if model is TariffFile and len(problem["loc"]) > 1 else model
-    if problem["type"] == "extra_forbidden":
-        return f"the key {key} is unknown; allowed are {_keys(parent)}"
-    if problem["type"] == "missing":
-        return f"the key {key} is missing; allowed are {_keys(parent)}"
-    name = "band" if isinstance(problem["loc"][-1], int) else problem["loc"][-1]
-    return f"{key} came as {reprlib.repr(problem['input'])}; it must be {_WANTED.get(name, 'a number')}"
-
-
-def _keys(model: type[BaseModel]) -> str:
-    return ", ".join(field.alias or name for name, field in model.model_fields.items())
-
-
-def _read(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"cannot read {path}: {_first_line(error)}") from error
-
-
-def _first_line(error: Exception) -> str:
-    """Shorten a library's words to one line."""
-    reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-    return reason.strip().splitlines()[0] if reason.strip() else type(error).__name__
+    keys = ", ".join(field.alias or name for name, field in parent.model_fields.items())
+    reason = f"{problem['msg'][0].lower()}{problem['msg'][1:]}"
+    shown = reprlib.repr(problem["input"])
+    raise InputError(f"{path}: {key + ': ' if key else ''}{reason} (it is {shown}); the keys are {keys}")

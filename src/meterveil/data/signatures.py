@@ -1,8 +1,11 @@
-"""Signatures of real appliance uses: found, filtered, ranked and chosen (appendix E.2) from D15's sources.
+"""Library of appliance signatures: found in data, filtered, ranked, chosen (appendix E.2), saved and read.
 
-An event is a run of minutes in which an appliance is on, together with the partial minutes at its edges.
-Of those that last 5 to 35 minutes at a median of 300 to 2,500 W, the most varied ones (standard deviation,
-then median power) make the library: at most two of each appliance and house, ten in all.
+An event is a run of minutes in which an appliance is on, with the partial minutes at its edges. Of the events
+that last 5 to 35 minutes at a median of 300 to 2,500 W, the most varied ones (standard deviation, then median
+power) make the library: at most two of each appliance and house, ten in all (D15).
+
+The library is one JSON file (docs/formats.md) that says where and when each signature was recorded. Its
+SHA-256 is checked on reading, so that results that name a library mean the same watts.
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ import numpy as np
 from meterveil.core.decoys import Library
 from meterveil.data import outputs
 from meterveil.data.appliances import kind
+from meterveil.data.files import read_text
 from meterveil.data.household import FloatArray, Household
 from meterveil.data.load import describe, houses, load
 from meterveil.data.protocols import LIBRARY_DAYS, ON_THRESHOLD_W, UKDALE_EVALUATION_DAYS, on_threshold_w
@@ -30,7 +34,7 @@ from meterveil.data.synthetic.machines import LONGEST_MIN, MEDIAN_RANGE_W, PER_A
 from meterveil.errors import InputError
 
 APPLIANCES = ("kettle", "toaster", "microwave", "dishwasher", "washing_machine", "washer_dryer")
-"""Intermittent high-power appliances; a fridge runs all day and is no sign of anybody's doing."""
+"""Intermittent high-power appliances; a fridge runs all day and shows nothing about people."""
 
 SIZE = 10
 
@@ -38,10 +42,10 @@ SUB_LIBRARIES: dict[str, int] = {"main": SIZE, "nine": 9, "seven": 7, "five": 5,
 """Name -> signatures in it: the rows of the paper's table on library size."""
 
 HEATING_W: dict[str, float] = dict.fromkeys(("washing_machine", "washer_dryer"), MEDIAN_RANGE_W[0])
-"""A washer is on for a whole programme, mostly turning its drum at 100 W; only its heating can be replayed.
+"""Thresholds of washers: only their heating suits the library, not the whole programme at about 100 W.
 
-By its threshold of D10 (20 W) every programme is too long and too weak for the library, though both the paper
-and D15 name washers among its sources. So its events are cut at the lowest median that the filter lets pass.
+By the threshold of D10 (20 W) every programme is too long and too weak, though the paper and D15 name washers
+as sources. So washer events are cut at the lowest median that the filter accepts.
 """
 
 PARTLY_ON_W = min(ON_THRESHOLD_W.values())
@@ -50,7 +54,7 @@ PARTLY_ON_W = min(ON_THRESHOLD_W.values())
 
 @dataclass(frozen=True)
 class Signature:
-    """Hold one appliance use and, where it is known, where and when it was recorded."""
+    """One use of an appliance and, where known, its place and time."""
 
     name: str
     watts: tuple[float, ...]
@@ -78,18 +82,18 @@ class Signature:
 
 @dataclass(frozen=True)
 class Collection:
-    """Hold the signatures of a library with their origin, best rank first where they were chosen here."""
+    """Signatures of a library with their origin; best rank first if chosen here."""
 
     source: str
     signatures: tuple[Signature, ...]
 
     def library(self) -> Library:
-        """Return what the battery replays; its `digest()` is what results record."""
+        """Return the library that the battery replays; results record its `digest()`."""
         return Library.of([(one.name, one.watts) for one in self.signatures], self.source)
 
     @classmethod
     def of_library(cls, library: Library) -> Collection:
-        """Take over a library of which nothing more is known."""
+        """Wrap a library without origins."""
         pairs = library.signatures()
         return cls(library.source, tuple(Signature(name, tuple(watts.tolist())) for name, watts in pairs))
 
@@ -97,7 +101,7 @@ class Collection:
 def find_events(watts: FloatArray, threshold_w: float) -> list[tuple[int, int]]:
     """Return first and last+1 minute of each run at or above the threshold, widened by its partial minutes.
 
-    A run beside an unknown minute, or at the record's edge, is left out: nobody knows where it ends.
+    A run next to an unknown minute, or at the edge of the record, is left out: its end is unknown.
     """
     on = np.concatenate([[False], watts >= threshold_w, [False]])
     runs = np.flatnonzero(np.diff(on)).reshape(-1, 2)
@@ -123,18 +127,18 @@ def candidates(household: Household, house: int, days: Days) -> Iterator[Signatu
 
 
 def is_replayable(signature: Signature) -> bool:
-    """Apply the paper's filter: neither short nor long, neither weak nor beyond a home battery."""
+    """Apply the paper's filter of length and median power."""
     low_w, high_w = MEDIAN_RANGE_W
     return SHORTEST_MIN <= len(signature.watts) <= LONGEST_MIN and low_w <= signature.median_w <= high_w
 
 
 def ranked(signatures: Iterable[Signature]) -> list[Signature]:
-    """Order by standard deviation, then by median power, both falling; equals stay in their order."""
+    """Order by standard deviation, then median power, both descending."""
     return sorted(signatures, key=lambda one: (-one.std_w, -one.median_w))
 
 
 def choose(found: Iterable[Signature], size: int = SIZE) -> tuple[Signature, ...]:
-    """Take the best of what passes the filter, at most two of each appliance and house (D15)."""
+    """Choose the best signatures that pass the filter, at most two of each appliance and house (D15)."""
     taken: Counter[tuple[str, int | None]] = Counter()
     chosen: list[Signature] = []
     for one in ranked(filter(is_replayable, found)):
@@ -145,7 +149,7 @@ def choose(found: Iterable[Signature], size: int = SIZE) -> tuple[Signature, ...
 
 
 def build(households: Mapping[int, Household], days: Mapping[int, Days] = LIBRARY_DAYS) -> Collection:
-    """Build the library from UK-DALE houses, by number, and the days of each that it may use."""
+    """Build the library from UK-DALE houses, by number, and these days of each."""
     _check_days(households, days)
     found = [one for house, home in households.items() for one in candidates(home, house, days[house])]
     chosen = choose(found)
@@ -162,8 +166,7 @@ def build(households: Mapping[int, Household], days: Mapping[int, Days] = LIBRAR
 def sub_library(library: Library, name: str) -> Library:
     """Return the named smaller library: the first 9, 7, 5 or 3 by rank, so that each holds the next.
 
-    The paper does not say which signatures its smaller libraries keep. Dropping the lowest ranks is what its
-    greedy choice would have ended with, had it stopped sooner.
+    The paper does not say which signatures its smaller libraries keep; a shorter greedy choice keeps these.
     """
     if name not in SUB_LIBRARIES:
         raise InputError(f"there is no sub-library {name!r}; there are {', '.join(SUB_LIBRARIES)}")
@@ -192,7 +195,7 @@ _HASH = "sha256"
 
 
 def read_houses(data: Path) -> dict[int, Household]:
-    """Read the houses that signatures come from; `data` holds a folder `ukdale`, or is the release itself."""
+    """Read the houses of the library; `data` is UK-DALE, or a folder with `ukdale` in it."""
     source = data / "ukdale" if (data / "ukdale").is_dir() else data
     found = describe(source)
     if found.kind not in ("ukdale", "nilmtk"):
@@ -210,7 +213,7 @@ def read_houses(data: Path) -> dict[int, Household]:
 
 
 def _read_house(source: Path, house: int, known: tuple[str, ...]) -> Household:
-    """Read only the channels that can hold a signature, where the source tells its channels beforehand."""
+    """Read only the appliances of the library, where the source lists its appliances."""
     wanted = [name for name in known if kind(name) in APPLIANCES]
     if known and not wanted:
         raise InputError(
@@ -220,7 +223,7 @@ def _read_house(source: Path, house: int, known: tuple[str, ...]) -> Household:
 
 
 def save(collection: Collection, path: Path) -> Path:
-    """Write the file, whole or not at all."""
+    """Write the library to a file."""
     document = json.loads(collection.library().to_json())
     for row, one in zip(document["signatures"], collection.signatures, strict=True):
         row.update(_origin(one))
@@ -229,10 +232,10 @@ def save(collection: Collection, path: Path) -> Path:
 
 
 def read(path: Path | None = None) -> Collection:
-    """Read a library with what it says of its origin, or build the synthetic one that ships."""
+    """Read a library with its origins, or return the synthetic one that ships."""
     if path is None:
         return Collection.of_library(decoy_library())
-    text = _read_text(path)
+    text = read_text(path)
     try:
         library = Library.from_json(text)
         document = json.loads(text)
@@ -245,7 +248,7 @@ def read(path: Path | None = None) -> Collection:
 
 
 def library(path: Path | None = None) -> Library:
-    """Read what the battery replays, or build the synthetic library that ships."""
+    """Read the library that the battery replays, or return the synthetic one that ships."""
     return read(path).library()
 
 
@@ -268,7 +271,7 @@ def _with_origin(one: Signature, row: Mapping[str, Any]) -> Signature:
 
 
 def _check_unaltered(document: Mapping[str, Any]) -> None:
-    """Compare the content with its hash; a library written by hand states neither hash nor origin."""
+    """Compare the content with its hash; a library written by hand has neither hash nor origin."""
     states_origin = any(key in row for row in document["signatures"] for key in _ORIGIN)
     if _HASH not in document and not states_origin:
         return
@@ -283,11 +286,3 @@ def _check_unaltered(document: Mapping[str, Any]) -> None:
 def _hash_of(content: Mapping[str, Any]) -> str:
     text = json.dumps(content, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
-
-
-def _read_text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise InputError(f"cannot read {path}: {reason}; give a JSON file of signatures") from error
