@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from meterveil.bench.household_page import channel_rows
 from meterveil.data.household import Household
 from meterveil.data.load import load
 from meterveil.data.statistics import (
@@ -22,7 +23,6 @@ from meterveil.data.statistics import (
     silent_channels,
     submetered_share,
 )
-from meterveil.reports import channel_rows
 
 
 def house(aggregate_w, name="home", **appliances_w):
