@@ -3,15 +3,13 @@ from itertools import product
 
 import numpy as np
 import pytest
-from homes import real_days
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from meterveil.attackers.baselines import AlwaysOff, Mean
 from meterveil.attackers.classical import cluster_means, floor_w, running_levels_w
 from meterveil.attackers.co import CO, nearest_combination
 from meterveil.attackers.protocol import AGGREGATE, meter_of
-from meterveil.contracts.attackers import home, scores
+from meterveil.contracts.attackers import home
 from meterveil.errors import InputError
 
 TARGETS = ["kettle", "microwave", "fridge"]
@@ -94,36 +92,3 @@ def test_thirteen_appliances_have_one_running_level_each():
     many = {f"microwave_{number}": np.tile([0.0, 50.0, 300.0], 960) for number in range(13)}
     attacker = CO(floors=(0,)).fit([replace(household, appliances_w=many)], list(many), RNG)
     assert {len(found) for found in attacker.levels_w.values()} == {2}
-
-
-BEATS_OFF_BY_RMSE = {"redd": {"microwave"}, "ukdale": set()}
-"""A search that knows no time names too many uses, so its power errs more than silence elsewhere."""
-
-BEATS_THE_FLOORS_BY_F1 = {
-    "redd": {"lighting", "microwave", "kitchen_outlets_1", "kitchen_outlets_2"},
-    "ukdale": {"kettle", "microwave", "fridge"},
-}
-"""Always "on" says as much of REDD's fridge, which runs half of the time."""
-
-
-@pytest.mark.parametrize("dataset", ["redd", "ukdale"])
-def test_on_held_out_days_it_beats_the_floors_where_it_should(real_data, dataset):
-    training, days, targets = real_days(real_data, dataset)
-    attacker, *floors = (one.fit([training], targets, RNG) for one in (CO(), Mean(), AlwaysOff()))
-    for target in targets:
-        ours = scores(attacker, days, target)
-        low = [scores(floor, days, target) for floor in floors]
-        if target in BEATS_OFF_BY_RMSE[dataset]:
-            assert ours[0] < min(rmse_w for rmse_w, _ in low), target
-        if target in BEATS_THE_FLOORS_BY_F1[dataset]:
-            assert ours[1] > max(f1 for _, f1 in low), target
-
-
-def test_on_real_days_the_floor_makes_it_stronger(real_data):
-    for dataset in ("redd", "ukdale"):
-        training, days, targets = real_days(real_data, dataset)
-        ours, original = (CO(**how).fit([training], targets, RNG) for how in ({}, {"floors": (0,)}))
-        both = [[scores(one, days, target) for target in targets] for one in (ours, original)]
-        (rmse_w, f1), (original_rmse_w, original_f1) = np.mean(both, axis=1)
-        assert rmse_w < original_rmse_w
-        assert f1 > original_f1

@@ -148,8 +148,8 @@ def _run_all(pieces: Sequence[tuple[Job, Path]], workers: int) -> Iterator[Job]:
 
 def _run(job: Job, folder: Path) -> Job:
     unfitted = _shortened(attacker(job.name), job)
-    if "torch" in sys.modules:  # the classical attackers run without it
-        sys.modules["torch"].set_num_threads(1)
+    if torch := sys.modules.get("torch"):  # the classical attackers run without it
+        torch.set_num_threads(1)
     rng = np.random.default_rng([job.seed, *hashlib.sha256(str(job.targets).encode()).digest()[:8]])
     fitted = unfitted.fit(job.households, job.targets, rng)
     note: dict[str, Any] = {"seed": job.seed, "households": [home.name for home in job.households]}

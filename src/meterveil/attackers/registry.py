@@ -35,6 +35,9 @@ Other packages add theirs by an entry point.
 PAPER_SIX = ("co", "fhmm", "dae", "seq2point", "electricity", "bert4nilm")
 """Attackers of the paper's tables, in their order."""
 
+NETWORKS = ("dae", "seq2point", "electricity", "bert4nilm", "nilmformer")
+"""Attackers that need torch; the others run with the `attack` extra alone."""
+
 FLOORS = ("mean", "off", "prior")
 """Baselines that never see the meter."""
 
