@@ -6,7 +6,9 @@ from hypothesis.extra import numpy as hnp
 
 from meterveil.bench.metrics import (
     HARM_SIGN,
+    delta,
     harm_sign,
+    headline_percent,
     leak,
     mae,
     power_detection,
@@ -144,3 +146,17 @@ def test_an_unknown_metric_lists_the_known_ones():
     assert [harm_sign(name) for name in ("rmse", "f1", "f1_head")] == [1, -1, -1]
     with pytest.raises(InputError, match=f"there is no metric 'auc'; there are {', '.join(HARM_SIGN)}"):
         leak("auc", 0, 1, 1)
+
+
+def test_delta_is_masked_minus_raw():
+    np.testing.assert_allclose(delta([90.0, 0.7], [120.0, 0.2]), [30.0, -0.5])
+
+
+def test_a_headline_is_a_ratio_of_means_in_the_direction_that_harms():
+    assert headline_percent("rmse", [10, 90], [40, 110]) == pytest.approx(50)
+    assert headline_percent("f1", [0.2, 0.8], [0.3, 0.1]) == pytest.approx(60)
+
+
+def test_a_case_without_a_score_counts_neither_before_nor_after():
+    assert headline_percent("rmse", [10, 90, np.nan, 50], [40, 110, 70, np.nan]) == pytest.approx(50)
+    assert np.isnan(headline_percent("f1", [0.0, 0.0], [0.0, 0.1]))

@@ -17,7 +17,7 @@ import numpy as np
 
 from meterveil.audit.model import Model, bridged
 from meterveil.audit.uses import OTHER, SHAPES, agreeing, runs_of
-from meterveil.bench.events import event_detection_by_probability
+from meterveil.bench.events import event_detection
 from meterveil.bench.metrics import probability_detection
 from meterveil.core.arrays import BoolArray, FloatArray
 from meterveil.data.appliances import canonical, kind
@@ -73,7 +73,7 @@ def score(name: str, truth_w: FloatArray, on: FloatArray, cut: float = 0.5) -> S
     """Compare predictions, on from `cut`, with a sub-meter; NaN where either is unknown."""
     threshold_w = on_threshold_w(name)
     minutes = probability_detection(truth_w, on, threshold_w, cut).f1
-    events = event_detection_by_probability(truth_w, on, threshold_w, cut).f1
+    events = event_detection(truth_w, on, threshold_w, cut=cut).f1
     known = ~np.isnan(truth_w + on)
     use_f1, uses = _use_f1(name, (truth_w >= threshold_w) & known, (on >= cut) & known)
     return Score(float(minutes), float(events), use_f1, uses)

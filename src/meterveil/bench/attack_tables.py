@@ -58,6 +58,8 @@ def strength_tables(table: pd.DataFrame, dataset: str) -> list[pd.DataFrame]:
 def curve_tables(table: pd.DataFrame, runs: Mapping[str, Run], dataset: str = "") -> list[CurveTable]:
     """Cut figures into adaptive curves, along copies and along epochs."""
     settings = {key: run.settings for key, run in runs.items() if run.settings.get("subject") == CURVE}
+    if not settings:
+        return []
     described = pd.DataFrame.from_dict(settings, orient="index").reindex(columns=[*STEPS, "learned_from"])
     points = table[table["run"].isin(settings)].join(described, on="run")
     if dataset:

@@ -19,7 +19,7 @@ from meterveil.attackers.protocol import AGGREGATE, Attacker
 from meterveil.attackers.registry import FLOORS, PAPER_SIX, check_known
 from meterveil.attackers.threat import COPIES, adaptive, fixed
 from meterveil.bench.cases import BEST_F1, Case, best_f1, cases_of
-from meterveil.bench.information import appliance_information
+from meterveil.bench.information import information_bits
 from meterveil.bench.metrics import FloatArray
 from meterveil.bench.results import ThreatModel
 from meterveil.bench.scoring import Scores, score
@@ -308,7 +308,7 @@ def _information(trial: Trial, masked: MaskedDays) -> tuple[Case, ...]:
         threshold_w = on_threshold_w(target)
         if (truth_w >= threshold_w).any():
             raw, *bits = (
-                appliance_information(truth_w, meter_w, threshold_w, np.random.default_rng(0)).bits
+                information_bits(truth_w, meter_w, threshold_w, np.random.default_rng(0))
                 for meter_w in (load_w, *readings_w)
             )
             cases.append(Case(METER, target, "information_bits", np.array([raw]), np.array(bits)[:, None]))

@@ -1,7 +1,6 @@
-"""Was each use of an appliance found? A use is a run of on-minutes, and its time is its first minute.
+"""Detection of single uses of an appliance: a use is a run of on-minutes, its time is its first minute.
 
-Minute scores reward an attacker for the middle of a long run; what a resident minds is that the use and its
-time are known.
+Scores by minute reward an attacker for the middle of a long run; these count the uses that it finds in time.
 """
 
 from __future__ import annotations
@@ -15,41 +14,25 @@ TOLERANCE_MINUTES = 2
 
 def event_detection(
     truth_w: FloatArray,
-    prediction_w: FloatArray,
+    prediction: FloatArray,
     threshold_w: float,
     tolerance_minutes: int = TOLERANCE_MINUTES,
+    cut: float | None = None,
 ) -> Detection:
-    """Score the uses in a prediction in watts; (batch, minute) or (minute,), one score for each row.
+    """Score the uses in a prediction; (batch, minute) or (minute,), one score for each row.
 
-    A true use is found by a predicted use that begins within the tolerance. Each finds at most one, in the
-    order of time; on a line no other matching finds more. What cannot be judged is left out: a use whose
-    beginning is unseen (it runs in the first minute, or out of a minute that is NaN in either array), and a
-    use without a match that begins within the tolerance of such a minute or of the record's ends.
+    The prediction is in watts, or a probability with `cut` as its threshold. A true use is found by a
+    predicted use that begins within the tolerance; each finds at most one, in the order of time. Left out
+    are uses whose beginning is unseen (they run in the first minute, or after a minute that is NaN in either
+    array), and unmatched uses that begin within the tolerance of such a minute or of the record's ends.
     """
-    return _score(truth_w, prediction_w, threshold_w, threshold_w, tolerance_minutes)
-
-
-def event_detection_by_probability(
-    truth_w: FloatArray,
-    probability: FloatArray,
-    threshold_w: float,
-    cut: float = 0.5,
-    tolerance_minutes: int = TOLERANCE_MINUTES,
-) -> Detection:
-    """Score the uses that an on/off head finds, as `event_detection` does."""
-    return _score(truth_w, probability, threshold_w, cut, tolerance_minutes)
-
-
-def _score(
-    truth_w: FloatArray, prediction: FloatArray, truth_cut: float, prediction_cut: float, tolerance: int
-) -> Detection:
     shape = truth_w.shape[:-1]
     truth, predicted = (values.reshape(-1, truth_w.shape[-1]) for values in (truth_w, prediction))
     unknown = np.isnan(truth) | np.isnan(predicted)
-    vague = _near(unknown, tolerance)
-    true_starts = _starts(truth >= truth_cut, unknown)
-    predicted_starts = _starts(predicted >= prediction_cut, unknown)
-    true_hit, predicted_hit = _match(true_starts, predicted_starts, tolerance)
+    vague = _near(unknown, tolerance_minutes)
+    true_starts = _starts(truth >= threshold_w, unknown)
+    predicted_starts = _starts(predicted >= (threshold_w if cut is None else cut), unknown)
+    true_hit, predicted_hit = _match(true_starts, predicted_starts, tolerance_minutes)
     return detection_from_counts(
         hits=true_hit.sum(axis=-1).reshape(shape),
         predicted=(predicted_hit | predicted_starts & ~vague).sum(axis=-1).reshape(shape),
@@ -65,16 +48,16 @@ def _starts(on: BoolArray, unknown: BoolArray) -> BoolArray:
 
 
 def _near(unknown: BoolArray, tolerance: int) -> BoolArray:
-    """Mark the minutes within the tolerance of an unknown one; outside the record, all are unknown."""
+    """Mark the minutes within the tolerance of an unknown one; minutes outside the record are unknown."""
     padded = np.pad(unknown, ((0, 0), (tolerance, tolerance)), constant_values=True)
     reach = np.lib.stride_tricks.sliding_window_view(padded, 2 * tolerance + 1, axis=-1)
     return np.asarray(reach.any(axis=-1))
 
 
 def _match(true: BoolArray, predicted: BoolArray, tolerance: int) -> tuple[BoolArray, BoolArray]:
-    """Pair starts one to one in the order of time, and mark those that found a partner.
+    """Pair starts one to one in the order of time, and mark those with a partner.
 
-    Rows are laid end to end, too far apart for a pair across them.
+    Rows are put end to end, too far apart for a pair across them. No other matching finds more.
     """
     stride = true.shape[-1] + tolerance + 1
     true_at, predicted_at = (_times(starts, stride) for starts in (true, predicted))

@@ -1,12 +1,11 @@
-"""The arithmetic of an evaluation, by hand."""
+"""Cases and headlines, by hand."""
 
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from meterveil.bench.evaluation.compare import gaps, welch_p
-from meterveil.bench.evaluation.estimates import deviation, estimate, mean
-from meterveil.bench.evaluation.scores import (
+
+from meterveil.bench.cases import (
     BEST_F1,
     Case,
     cases_of,
@@ -15,6 +14,8 @@ from meterveil.bench.evaluation.scores import (
     significant,
     strongest,
 )
+from meterveil.bench.compare import gaps
+from meterveil.bench.estimates import deviation, welch_p
 
 NAN = float("nan")
 
@@ -134,30 +135,6 @@ def test_seeds_of_the_strongest_are_read_by_the_same_attacker():
     assert deviation(most.leak_by_seed) == pytest.approx(0.25 / np.sqrt(2))
 
 
-def test_days_that_agree_leave_no_doubt_and_few_days_give_no_interval():
-    assert estimate(np.full((1, 20), 3.0), mean) == (3.0, 3.0, 3.0)
-    value, low, high = estimate(np.array([[1.0, 2.0]]), mean)
-    assert value == 1.5
-    assert np.isnan([low, high]).all()
-
-
-def test_an_interval_is_that_of_the_mean_over_days_and_comes_out_again():
-    days = np.random.default_rng(0).normal(10.0, 2.0, (1, 100))
-    found = estimate(days, mean)
-    assert found == estimate(days, mean)
-    assert found.low < days.mean() < found.high
-    assert found.high - found.low == pytest.approx(2 * 1.96 * 2.0 / 10, rel=0.2)
-
-
-def test_two_sets_of_seeds_are_compared_as_welch_does():
-    first, second = np.array([1.0, 2.0, 3.0]), np.array([4.0, 5.0, 6.0])
-    t = 3.0 / np.sqrt(1 / 3 + 1 / 3)  # equal variances and sizes: four degrees of freedom
-    x = t / np.sqrt(t**2 + 4)
-    assert welch_p(first, second) == pytest.approx(1 - 1.5 * x + 0.5 * x**3)
-    assert welch_p(np.full(3, 2.0), np.full(3, 2.0)) == 1.0
-    assert welch_p(np.full(3, 2.0), np.full(3, 2.1)) == 0.0
-
-
 def many_days(rmse_more, f1_less):
     """Build what was measured behind a defence on six days that are very different for everyone."""
     days = np.array([1.0, 5.0, 2.0, 9.0, 3.0, 4.0])
@@ -176,23 +153,25 @@ def test_days_that_are_hard_for_both_leave_no_doubt_about_the_gap():
     one, other = many_days(rmse_more=15.0, f1_less=0.08), many_days(rmse_more=0.0, f1_less=0.0)
     alone = headline(one.cases["fixed"], "rmse")
     assert alone.high - alone.low > 40.0
-    found = {gap.column: gap for gap in gaps(one, other)}
+    found = {(gap.attacker, gap.metric): gap for gap in gaps(one, other)}
     expected = {
-        "rmse_increase_percent": 30.0,  # 15 W of 50 W
-        "f1_reduction_percent": 10.0,  # 0.08 of 0.8
-        "strongest_f1": -0.08,
-        "f1_leak": -0.16,  # of the 0.5 from habits to the bare meter
+        ("all", "rmse_increase_percent"): 30.0,  # 15 W of 50 W
+        ("all", "f1_reduction_percent"): 10.0,  # 0.08 of 0.8
+        ("strongest", "f1"): -0.08,
+        ("strongest", "f1_leak"): -0.16,  # of the 0.5 between routine and no defence
     }
     assert list(found) == list(expected)
-    for column, value in expected.items():
-        assert found[column].difference == pytest.approx((value, value, value))
-    assert found["rmse_increase_percent"].spread == pytest.approx(np.sqrt(2) * 2.0)  # 1 W of 50 W, both
-    assert found["f1_leak"].spread == pytest.approx(np.sqrt(2) * 0.02)
+    for key, value in expected.items():
+        assert found[key].difference == pytest.approx((value, value, value))
+    assert found["all", "rmse_increase_percent"].spread == pytest.approx(
+        np.sqrt(2) * 2.0
+    )  # 1 W of 50 W, both
+    assert found["strongest", "f1_leak"].spread == pytest.approx(np.sqrt(2) * 0.02)
 
 
 def test_the_gap_over_seeds_is_tested_as_welch_does():
     one, other = many_days(rmse_more=3.0, f1_less=0.0), many_days(rmse_more=0.0, f1_less=0.0)
-    found = {gap.column: gap for gap in gaps(one, other)}
+    found = {(gap.attacker, gap.metric): gap for gap in gaps(one, other)}
     by_seed = np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
-    assert found["rmse_increase_percent"].p == pytest.approx(welch_p(*by_seed))
-    assert found["strongest_f1"].p == pytest.approx(1.0)
+    assert found["all", "rmse_increase_percent"].p == pytest.approx(welch_p(*by_seed))
+    assert found["strongest", "f1"].p == pytest.approx(1.0)
