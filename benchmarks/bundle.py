@@ -10,7 +10,6 @@ import json
 import subprocess
 import sys
 import tempfile
-from dataclasses import replace
 from pathlib import Path
 
 from rich.console import Console
@@ -58,14 +57,15 @@ def exported(folder: Path) -> Path:
 
     from meterveil.data import synthetic  # noqa: PLC0415
     from meterveil.data.simulation import Setup  # noqa: PLC0415
-    from meterveil.defenders.bundle_export import export  # noqa: PLC0415
-    from meterveil.defenders.manager.presets import preset  # noqa: PLC0415
-    from meterveil.defenders.manager.run import Options, learn  # noqa: PLC0415
+    from meterveil.defenders.bundle_export import card_of, export_bundle  # noqa: PLC0415
+    from meterveil.defenders.manager.manager_training import learn  # noqa: PLC0415
+    from meterveil.defenders.training_settings import manager_settings  # noqa: PLC0415
 
     home = synthetic.household(np.random.default_rng(0), days=2)
-    settings = Options(replace(preset("fast"), budget_days=10), "identity")
-    learn(home, home.days(), Setup(synthetic.decoy_library()), settings, folder / "run")
-    return export(folder / "run", folder / "bundle")
+    settings = manager_settings(budget_days=10, probe="identity")
+    setup = Setup(synthetic.decoy_library())
+    run = learn(home, home.days(), setup, settings, folder / "run")
+    return export_bundle(run.policy, setup, card_of("manager", run.document), folder / "bundle")
 
 
 def main() -> None:

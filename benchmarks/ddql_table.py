@@ -25,12 +25,12 @@ from meterveil.core.tariff import PAPER_TARIFF
 from meterveil.data import settings
 from meterveil.data.load import load
 from meterveil.data.protocols import PROTOCOLS
-from meterveil.data.simulation import episodes
+from meterveil.data.simulation import Setup, episodes
 from meterveil.defenders import defender
-from meterveil.defenders.ddql.learner import own_randomness
-from meterveil.defenders.ddql.mi import MiSignal
-from meterveil.defenders.ddql.settings import preset
-from meterveil.defenders.ddql.training import Lesson, train
+from meterveil.defenders.ddql.ddql_rewards import MiReward
+from meterveil.defenders.ddql.ddql_training import train
+from meterveil.defenders.ddql.q_learner import own_randomness
+from meterveil.defenders.training_settings import DDQL_PRESETS, DdqlSettings
 
 TITLES = {"redd": "REDD house 2", "ukdale": "UK-DALE house 1"}
 UNTRAINED = ("none", "flat")
@@ -83,11 +83,15 @@ def play(policy: Policy, scenario: Scenario) -> Trace:
     return rollout(policy, Battery(), settings.library(), scenario, rngs)
 
 
+def _settings(method: str, preset: str) -> DdqlSettings:
+    return replace(DDQL_PRESETS[preset], method=method)
+
+
 def missed_bits(world: Days, learn: Trace, validate: Trace, blind: bool = False) -> float:
     """Bits of each minute's load that a fresh H-network misses; a blind one reads zeros for the meter."""
     shown = 0.0 if blind else 1.0
     with own_randomness(0):
-        signal = MiSignal.of(replace(preset("fast"), h_passes=1), world.learn)
+        signal = MiReward.of(replace(DDQL_PRESETS["fast"], h_passes=1), world.learn)
         known, best = ~np.isnan(validate.load_w.T), np.inf
         for reading in range(READINGS):
             signal.learn(learn.load_w.T, learn.meter_w.T * shown)
@@ -133,7 +137,7 @@ def table(name: str, presets: tuple[str, ...]) -> str:
     for method in METHODS:
         for chosen in presets:
             began = time.process_time()
-            policy = train(Lesson(method, Battery(), world.learn, preset(chosen))).policy
+            policy = train(_settings(method, chosen), Setup(settings.library()), world.learn).policy
             seconds = time.process_time() - began
             row = measured(policy, world)
             lines.append(line(f"`{method}`, {chosen}", row, blind, seconds))

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from threading import Lock
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -28,19 +28,18 @@ from torch.profiler import ProfilerActivity, profile, record_function
 from _record import record
 from meterveil.adapters.gymnasium import HouseholdEnv
 from meterveil.core.arrays import FloatArray, IntArray
-from meterveil.core.battery import Battery
 from meterveil.core.env import EnvParams, EnvState
 from meterveil.core.scenario import Scenario
 from meterveil.core.tariff import PAPER_TARIFF
 from meterveil.data import synthetic
 from meterveil.data.load import load
 from meterveil.data.protocols import PROTOCOLS
-from meterveil.data.simulation import episodes
+from meterveil.data.simulation import Setup, episodes
 from meterveil.data.windows import Scaler
-from meterveil.defenders.manager import probes, reward
-from meterveil.defenders.manager.presets import preset
+from meterveil.defenders.manager import probe_reward, probes
+from meterveil.defenders.manager.manager_training import Trained, train
 from meterveil.defenders.manager.probes import Float32Array
-from meterveil.defenders.manager.training import Lesson, Trained, train
+from meterveil.defenders.training_settings import ManagerSettings, manager_settings
 
 PLAIN_DECISIONS = 4096
 """One horizon of the paper's: the obvious implementation collects and learns once."""
@@ -64,6 +63,15 @@ class ObviousReward:
         return np.array([errors[0] - errors[1]]) * (after.moved_kwh > 0.0)
 
 
+class Lesson(NamedTuple):
+    """Arguments of a training."""
+
+    settings: ManagerSettings
+    setup: Setup
+    scenario: Scenario
+    probe: probes.Probe
+
+
 def lesson(name: str) -> Lesson:
     """Take ten days of a house and a transformer of the paper's size."""
     if name == "synthetic":
@@ -78,12 +86,12 @@ def lesson(name: str) -> Lesson:
     network = probes.build("transformer")
     assert network is not None
     probe = probes.Probe("transformer", Scaler.fit(scenario.load_w), network.eval())
-    return Lesson(EnvParams(Battery(), synthetic.decoy_library()), scenario, probe, preset("paper"))
+    return Lesson(manager_settings("paper"), Setup(synthetic.decoy_library()), scenario, probe)
 
 
 def plain_seconds(asked: Lesson) -> tuple[float, float, int]:
     """Train the obvious way for one horizon; return seconds, processor time and simulated minutes."""
-    settings, minutes = asked.preset, 0
+    settings, minutes = asked.settings, 0
 
     class Counting(HouseholdEnv):
         def step(self, action):  # type: ignore[no-untyped-def]
@@ -93,7 +101,8 @@ def plain_seconds(asked: Lesson) -> tuple[float, float, int]:
             minutes += int(self.state.minute[0] - before)
             return answer
 
-    household = Counting(asked.params, asked.scenario, ObviousReward(asked.probe))
+    params = EnvParams(asked.setup.battery, asked.setup.library)
+    household = Counting(params, asked.scenario, ObviousReward(asked.probe))
     model = PPO(
         "MlpPolicy",
         household,
@@ -143,11 +152,11 @@ def products_share(asked: Lesson) -> float:
 
     On one thread, since a profile does not say to whom the work of another thread belongs.
     """
-    short = replace(asked, preset=replace(asked.preset, budget_days=PROFILED_DAYS))
-    shared_out, reward._WORTH_SHARING = reward._WORTH_SHARING, 10**9
+    short = asked._replace(settings=replace(asked.settings, budget_days=PROFILED_DAYS))
+    shared_out, probe_reward._WORTH_SHARING = probe_reward._WORTH_SHARING, 10**9
     with Watch().watching(), profile(activities=[ProfilerActivity.CPU]) as profiled:
-        train(short)
-    reward._WORTH_SHARING = shared_out
+        train(*short)
+    probe_reward._WORTH_SHARING = shared_out
     events = profiled.events()
     inside = sum(event.cpu_time_total for event in events if event.name == "probe")
     products = sum(
@@ -170,7 +179,7 @@ def main() -> None:
     plain_s, plain_cpu_s, plain_minutes = plain_seconds(asked)
     watch, began = Watch(), time.process_time()
     with watch.watching():
-        trained: Trained = train(asked)
+        trained: Trained = train(*asked)
     cpu_s = time.process_time() - began
     factor = trained.curve[-1].minutes / plain_minutes
     probe = watch.seconds / cpu_s

@@ -5,14 +5,14 @@ import subprocess
 import sys
 
 import pytest
+from meterveil.demo import TARGETS, adapted, attack, attack_rows, attack_section
+from meterveil.simulate import demo_runs
 
 from command_line import run, said
 from meterveil import demo_trained
 from meterveil.cli.demo import _train as train_demo
 from meterveil.data.load import load
-from meterveil.demo import TARGETS, adapted, attack, attack_rows, attack_section
 from meterveil.errors import InputError, how_to_install
-from meterveil.simulate import demo_runs
 
 
 @pytest.fixture(scope="module")

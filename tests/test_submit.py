@@ -5,13 +5,13 @@ import json
 from pathlib import Path
 
 import pytest
+from meterveil.bench.reproduce.specs import FIXED, TABLES
 from typer.testing import CliRunner
 
 from meterveil.bench import cards
 from meterveil.bench.cards import SUBMITTED, Card
 from meterveil.bench.documents import Document
 from meterveil.bench.entries import needed_settings
-from meterveil.bench.reproduce.specs import FIXED, TABLES
 from meterveil.bench.submission import keep, read_submission
 from meterveil.cli import app
 from meterveil.errors import InputError

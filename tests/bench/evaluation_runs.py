@@ -11,8 +11,8 @@ from meterveil.core.battery import Battery
 from meterveil.core.tariff import PAPER_TARIFF
 from meterveil.data import settings
 from meterveil.defenders.bundle import tariff_document
-from meterveil.defenders.manager.policy import Mlp
-from meterveil.defenders.manager.run import FORMAT, LIBRARY, POLICY, RUN
+from meterveil.defenders.manager.manager_policy import Mlp
+from meterveil.defenders.run_folder import LIBRARY, MANAGER_FORMAT, POLICY, RUN
 
 
 def write_run(folder, household, days, seed=0, library=None, **changes):
@@ -23,7 +23,7 @@ def write_run(folder, household, days, seed=0, library=None, **changes):
     network = Mlp(weights, tuple(np.zeros(size, dtype=np.float32) for size in sizes[1:]))
     content = save(network.arrays())
     document = {
-        "format": FORMAT,
+        "format": MANAGER_FORMAT,
         "status": "finished",
         "household": household,
         "days": [str(day) for day in days],
@@ -31,7 +31,7 @@ def write_run(folder, household, days, seed=0, library=None, **changes):
         "battery": settings.battery_values(Battery()),
         "tariff": tariff_document(PAPER_TARIFF),
         "library": library.digest(),
-        "options": {"preset": {"masked": False}, "probe": "identity", "weight": 1.0, "choice": "sampled"},
+        "options": {"masked": False, "probe": "identity", "weight": 1.0, "choice": "sampled"},
         "weights": hashlib.sha256(content).hexdigest(),
         "figures": {"training_seconds": 60.0 + seed},
         **changes,

@@ -22,14 +22,15 @@ from meterveil.core.tariff import PAPER_TARIFF
 from meterveil.data import synthetic
 from meterveil.data.simulation import episodes
 from meterveil.data.windows import Scaler
-from meterveil.defenders.manager.policy import ManagerPolicy, Mlp
-from meterveil.defenders.manager.presets import preset
+from meterveil.defenders.manager.manager_policy import ManagerPolicy, Mlp
+from meterveil.defenders.manager.probe_reward import ProbeReward
 from meterveil.defenders.manager.probes import Probe
-from meterveil.defenders.manager.reward import ProbeReward
+from meterveil.defenders.training_settings import manager_settings
 from meterveil.errors import InputError
 from meterveil.plots.alignment import Point, alignment_figure, risk_figure
 
 LIBRARY = synthetic.decoy_library()
+PAPER = manager_settings("paper")
 PARAMS = EnvParams(Battery(), LIBRARY)
 IDENTITY = Probe("identity", Scaler(300.0, 400.0))
 
@@ -302,7 +303,7 @@ def test_a_panel_finds_a_copying_attacker_aligned_and_a_contrary_one_opposed(day
         ("copies", Copies(), {"fridge": days.load_w}),
         ("contrary", Contrary(), zero),
     ):
-        panel = Panel(PARAMS, days, IDENTITY, preset("paper"), {name: attacker}, truth)
+        panel = Panel(PARAMS, days, IDENTITY, PAPER, {name: attacker}, truth)
         measured = panel.measure(snapshot, plays=40, seed=0)
         found |= measured.alignments
     assert found["copies", "reward"].gamma.low > 0.0
@@ -314,14 +315,14 @@ def test_a_panel_finds_a_copying_attacker_aligned_and_a_contrary_one_opposed(day
 
 def test_a_measurement_repeats_with_its_seed(days):
     snapshot = Snapshot(3, network(np.random.default_rng(1), (6, 8, 8, LIBRARY.n_actions)))
-    panel = Panel(PARAMS, days, IDENTITY, preset("paper"), {"copies": Copies()}, {"fridge": days.load_w})
+    panel = Panel(PARAMS, days, IDENTITY, PAPER, {"copies": Copies()}, {"fridge": days.load_w})
     first, again, other = (panel.measure(snapshot, plays=16, seed=seed) for seed in (0, 0, 1))
     assert first == again
     assert first != other
 
 
 def test_risks_are_averaged_over_plays_with_an_interval(days):
-    panel = Panel(PARAMS, days, IDENTITY, preset("paper"), {"copies": Copies()}, {"fridge": days.load_w})
+    panel = Panel(PARAMS, days, IDENTITY, PAPER, {"copies": Copies()}, {"fridge": days.load_w})
     manager = network(np.random.default_rng(1))
     played = act(ManagerPolicy(manager, LIBRARY.n_actions), PARAMS, days, 16, seed=0)
     risk = probe_risk(played, panel.reward)

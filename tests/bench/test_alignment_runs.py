@@ -20,16 +20,18 @@ from meterveil.core.tariff import PAPER_TARIFF, flat
 from meterveil.data import synthetic
 from meterveil.data.simulation import Setup, episodes
 from meterveil.data.windows import Scaler
-from meterveil.defenders.manager.policy import Mlp
-from meterveil.defenders.manager.presets import preset
+from meterveil.defenders.manager.manager_policy import Mlp
 from meterveil.defenders.manager.probes import Probe
-from meterveil.defenders.manager.run import Options, load_run
+from meterveil.defenders.run_folder import load_trained
+from meterveil.defenders.training_settings import manager_settings
 from meterveil.errors import InputError
 
 LIBRARY = synthetic.decoy_library()
-TINY = replace(preset("fast"), budget_days=4, horizon=256, slots=8, minibatch=128, epochs=2)
+TINY = manager_settings(
+    "fast", probe="identity", budget_days=4, horizon=256, slots=8, minibatch=128, epochs=2
+)
 HOME = synthetic.household(np.random.default_rng(0), days=2)
-ASKED = Asked(HOME, tuple(HOME.days()), Setup(LIBRARY), Options(TINY, probe="identity"))
+ASKED = Asked(HOME, tuple(HOME.days()), Setup(LIBRARY), TINY)
 
 
 class Copies:
@@ -53,7 +55,7 @@ def run(trained, tmp_path):
 
 def test_a_training_keeps_its_manager_after_every_update(trained):
     folder, snapshots = trained
-    learned = load_run(folder)
+    learned = load_trained(folder)
     count = len(learned.document["curve"])
     assert [one.update for one in snapshots] == [round(share * count) for share in (0, 0.25, 0.5, 0.75, 1)]
     assert len(list((folder / "snapshots").iterdir())) == count + 1
@@ -74,8 +76,8 @@ OTHERS = {
     "battery": replace(ASKED, setup=Setup(LIBRARY, Battery(budget_kwh=4.0))),
     "tariff": replace(ASKED, setup=Setup(LIBRARY, tariff=flat(0.2))),
     "library": replace(ASKED, setup=Setup(LIBRARY.subset([0, 1, 2]))),
-    "preset": replace(ASKED, options=Options(preset("fast"), probe="identity")),
-    "probe": replace(ASKED, options=Options(TINY, probe="cnn")),
+    "preset": replace(ASKED, options=manager_settings("fast", probe="identity")),
+    "probe": replace(ASKED, options=replace(TINY, probe="cnn")),
 }
 
 

@@ -21,11 +21,10 @@ from meterveil.data import synthetic
 from meterveil.data.protocols import REDD_HOUSE2
 from meterveil.data.simulation import episodes
 from meterveil.data.windows import Scaler
-from meterveil.defenders.manager.play import Played, play
-from meterveil.defenders.manager.policy import ManagerPolicy, Mlp
+from meterveil.defenders.manager.manager_policy import ManagerPolicy, Mlp, Played, play_decisions
+from meterveil.defenders.manager.manager_training import Trained, Update
+from meterveil.defenders.manager.probe_reward import ProbeReward
 from meterveil.defenders.manager.probes import Probe
-from meterveil.defenders.manager.reward import ProbeReward
-from meterveil.defenders.manager.training import Trained, Update
 from meterveil.plots.training import Habit, curve_figure, length_figure, probe_figure
 
 
@@ -54,7 +53,7 @@ def test_a_probe_that_does_not_look_at_the_meter_knows_nothing_of_the_battery(ho
 
 def test_decisions_follow_each_other_and_fill_the_day(house):
     reward = ProbeReward(Probe("identity", Scaler(0.0, 1.0)), house.judging)
-    played = play(uniform(21), house.params, house.judging, reward, np.random.default_rng(0))
+    played = play_decisions(uniform(21), house.params, house.judging, reward, np.random.default_rng(0))
     for row in range(2):
         mine = played.where(played.row == row)
         np.testing.assert_array_equal(mine.begins, np.cumsum(mine.minutes) - mine.minutes)
@@ -83,7 +82,7 @@ def test_rewards_are_told_by_the_length_of_a_replay():
 
 def test_a_curve_is_the_mean_of_a_few_updates_and_skips_those_without_a_whole_day():
     updates = [Update(n, n * 10, 0.0, 10.0, None if n < 2 else float(n), 1.0) for n in range(10)]
-    curve = _days(Trained(Mlp((), ()), 3, False, tuple(updates), 1.0), smoothing=2)
+    curve = _days(Trained(ManagerPolicy(Mlp((), ()), 3), tuple(updates), 1.0), smoothing=2)
     assert curve == [(n, n - 0.5) for n in range(3, 10)]
     assert _at(curve, 5) == 4.5
 

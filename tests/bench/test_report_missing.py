@@ -4,6 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from meterveil.bench.reproduce.specs import SEEDS, TABLES, RationOf
 
 from meterveil.bench.report.claims import claims
 from meterveil.bench.report.columns import judge
@@ -14,7 +15,6 @@ from meterveil.bench.report.reading import Results, read_results
 from meterveil.bench.report.reasons import REASONS
 from meterveil.bench.report.specs import REPRODUCED
 from meterveil.bench.report.text import command_of
-from meterveil.bench.reproduce.specs import SEEDS, TABLES, RationOf
 from report_cards import battery, headline
 
 ROOT = Path(__file__).parents[2]

@@ -1,29 +1,29 @@
 """Every defence, whoever wrote it, keeps the battery's laws and its own word."""
 
-from dataclasses import replace
 from functools import cache, partial
 
 import pytest
 
 from meterveil.contracts import DEFENCE_LAWS, DefenceCase
 from meterveil.contracts.defences import world
-from meterveil.core.battery import Battery
+from meterveil.data.simulation import Setup
+from meterveil.data.synthetic import decoy_library
 from meterveil.defenders import DEFENDERS, defender
-from meterveil.defenders.ddql.settings import preset
-from meterveil.defenders.ddql.training import Lesson, train
+from meterveil.defenders.ddql.ddql_training import train
 from meterveil.defenders.rationed import Rationed
+from meterveil.defenders.training_settings import settings_for
 from meterveil.errors import InputError
 
 STEADY = {"none"}
 """Defences that move nothing, whatever the load does."""
 
-TINY = replace(preset("fast"), epochs=2, slots=8, updates=4, buffer=4000, h_hidden=8, h_passes=1)
+TINY = {"epochs": 2, "slots": 8, "updates": 4, "buffer": 4000, "h_hidden": 8, "h_passes": 1}
 
 
 @cache
 def tiny_ddql(method):
     """Teach a defence just enough that its network says something of its own."""
-    return train(Lesson(method, Battery(), world(), TINY)).policy
+    return train(settings_for(method, **TINY), Setup(decoy_library()), world()).policy
 
 
 BUILT = {

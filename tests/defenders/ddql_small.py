@@ -8,12 +8,12 @@ from meterveil.core.battery import Battery
 from meterveil.core.rollout import rollout
 from meterveil.core.scenario import Scenario
 from meterveil.core.tariff import PAPER_TARIFF
+from meterveil.data.simulation import Setup
 from meterveil.data.synthetic import decoy_library
-from meterveil.defenders.ddql.settings import preset
-from meterveil.defenders.ddql.training import Lesson
+from meterveil.defenders.training_settings import DdqlSettings, settings_for
 
-TINY = replace(
-    preset("fast"),
+TINY = settings_for(
+    "ddql_flat",
     epochs=2,
     slots=8,
     updates=4,
@@ -39,8 +39,11 @@ def two_levels(days: int = 2, low_w: float = 0.0, high_w: float = 1000.0, minute
 MORNING = two_levels(minutes=240)
 
 
-def lesson(method="ddql_flat", **changes) -> Lesson:
-    return replace(Lesson(method, Battery(), MORNING, TINY), **changes)
+def lesson(
+    method="ddql_flat", battery=None, scenario=MORNING, seed=0, settings=TINY, **changes
+) -> tuple[DdqlSettings, Setup, Scenario]:
+    setup = Setup(decoy_library(), battery or Battery(), seed=seed)
+    return replace(settings, method=method, **changes), setup, scenario
 
 
 def play(policy, scenario=MORNING):

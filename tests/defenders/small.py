@@ -1,6 +1,7 @@
-"""A household, a lesson and settings that train within seconds."""
+"""A household and settings that train within seconds."""
 
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -9,17 +10,21 @@ from meterveil.core.decoys import Library
 from meterveil.core.env import EnvParams
 from meterveil.core.scenario import Scenario, stack
 from meterveil.core.tariff import PAPER_TARIFF
+from meterveil.data.simulation import Setup
 from meterveil.data.windows import Scaler
-from meterveil.defenders.manager.presets import preset
+from meterveil.defenders.manager.ppo import TrainingHouseholds
+from meterveil.defenders.manager.probe_reward import ProbeReward
 from meterveil.defenders.manager.probes import Probe
-from meterveil.defenders.manager.training import Lesson
+from meterveil.defenders.training_settings import ManagerSettings, manager_settings
 
 LIBRARY = Library.of(
     [("kettle", [1500.0, 2500.0, 2000.0]), ("oven", [1800.0] * 12), ("toaster", [900.0, 900.0])], "test"
 )
 IDENTITY = Probe("identity", Scaler(400.0, 500.0))
 
-TINY = replace(preset("fast"), budget_days=6, horizon=256, slots=8, minibatch=128, epochs=2, masked=True)
+TINY = manager_settings(
+    "fast", probe="identity", budget_days=6, horizon=256, slots=8, minibatch=128, epochs=2, masked=True
+)
 
 
 def scenario(days: int = 2, seed: int = 0, gaps: bool = False) -> Scenario:
@@ -35,8 +40,20 @@ def _day(rng: np.random.Generator, gaps: bool) -> Scenario:
     return Scenario(load_w, clock, np.zeros_like(clock), price, np.array([1440]), lead=60)
 
 
-def lesson(**changes) -> Lesson:
-    battery = changes.pop("battery", Battery())
-    library = changes.pop("library", LIBRARY)
-    made = Lesson(EnvParams(battery, library), scenario(), IDENTITY, TINY)
-    return replace(made, **changes)
+class Lesson(NamedTuple):
+    """Arguments of `train`."""
+
+    settings: ManagerSettings
+    setup: Setup
+    scenario: Scenario
+    probe: Probe
+
+    def households(self) -> TrainingHouseholds:
+        reward = ProbeReward(self.probe, self.scenario, self.settings.weight, self.settings.loss)
+        params = EnvParams(self.setup.battery, self.setup.library)
+        return TrainingHouseholds(params, self.scenario, reward, self.settings)
+
+
+def lesson(battery=None, library=LIBRARY, world=None, seed=0, **changes) -> Lesson:
+    setup = Setup(library, battery or Battery(), seed=seed)
+    return Lesson(replace(TINY, **changes), setup, world or scenario(), IDENTITY)

@@ -1,34 +1,49 @@
-"""What is deployed decides as what was trained, needs little, and is believed only as it was written."""
+"""Bundles: any defence acts as before, with NumPy only, and altered files are refused."""
 
 import json
 import subprocess
 import sys
 from datetime import timedelta
+from functools import cache
 
 import numpy as np
 import pytest
+from ddql_small import lesson as ddql_lesson
 from small import LIBRARY, TINY, scenario
 
 import meterveil
 from meterveil.core.battery import Battery
 from meterveil.core.rollout import rollout
-from meterveil.core.tariff import PAPER_TARIFF, PriceSeries
+from meterveil.core.tariff import PAPER_TARIFF, PriceSeries, flat
 from meterveil.data import synthetic
 from meterveil.data.simulation import Setup
-from meterveil.defenders import bundle
-from meterveil.defenders.bundle_export import export
-from meterveil.defenders.manager.run import Options, learn, load_run
+from meterveil.defenders import DEFENDERS, bundle, defender
+from meterveil.defenders.bundle import tariff_document, tariff_from
+from meterveil.defenders.bundle_export import card_of, export_bundle
+from meterveil.defenders.ddql.ddql_training import train as train_ddql
+from meterveil.defenders.defence import common_setup, find_defence
+from meterveil.defenders.flat import Flat
+from meterveil.defenders.manager.manager_training import learn
+from meterveil.defenders.rationed import Rationed
+from meterveil.defenders.run_folder import load_trained
 from meterveil.errors import InputError
+
+BATTERY = Battery(capacity_kwh=6.0, budget_kwh=float("inf"))
+SETUP = Setup(LIBRARY, BATTERY, seed=3)
+UNTRAINED = {**{name: defender(name) for name in DEFENDERS}, "rationed": Rationed(defender("flat_decoys"))}
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     home = synthetic.household(np.random.default_rng(0), days=2)
     folder = tmp_path_factory.mktemp("run")
-    battery = Battery(capacity_kwh=6.0, budget_kwh=float("inf"))
-    setup = Setup(LIBRARY, battery, seed=3)
-    learn(home, home.days(), setup, Options(TINY, "identity"), folder, {"commit": "abc"})
+    learn(home, home.days(), SETUP, TINY, folder, {"commit": "abc"})
     return folder
+
+
+def export(run, folder):
+    trained = load_trained(run)
+    return export_bundle(trained.policy, SETUP, card_of("manager", trained.document), folder)
 
 
 @pytest.fixture
@@ -36,87 +51,114 @@ def exported(run, tmp_path):
     return export(run, tmp_path / "bundle")
 
 
-def test_a_bundle_decides_ten_thousand_times_as_the_trained_policy(run, exported):
-    trained, deployed = load_run(run).policy, meterveil.load_bundle(exported).policy
-    rng = np.random.default_rng(0)
-    observation = rng.normal(size=(10_000, 6)).astype(np.float32)
-    mask = rng.random((10_000, 7)) < 0.6
-    mask[:, 0] = True
-    chance = rng.random(10_000)
-    for choice in ("sampled", "greedy"):
-        theirs, ours = (
-            type(policy)(policy.network, 7, policy.masked, choice).actions(observation, mask, chance)
-            for policy in (trained, deployed)
-        )
-        np.testing.assert_array_equal(ours, theirs)
-    assert len(np.unique(ours)) > 3
+@cache
+def ddql():
+    return train_ddql(*ddql_lesson(epochs=1)).policy
 
 
-def test_a_bundle_acts_for_days_as_the_run_does(run, exported):
-    loaded, deployed = load_run(run), meterveil.load_bundle(exported)
-    world = scenario(days=3, seed=8, gaps=True)
-    traces = [
-        rollout(
-            policy, deployed.battery, deployed.library, world, [np.random.default_rng(n) for n in range(3)]
-        )
-        for policy in (loaded.policy, deployed.policy)
-    ]
-    np.testing.assert_array_equal(traces[0].power_w, traces[1].power_w)
-    assert np.abs(traces[0].power_w).max() > 0.0
+def acts(policy, setup=SETUP):
+    rngs = [np.random.default_rng(n) for n in range(3)]
+    return rollout(policy, setup.battery, setup.library, scenario(days=3, seed=8, gaps=True), rngs).power_w
 
 
-def test_a_bundle_brings_its_battery_tariff_library_and_card(exported):
+@pytest.mark.parametrize("name", [*UNTRAINED, "ddql"])
+def test_every_defence_acts_from_its_bundle_as_before(name, tmp_path):
+    policy = ddql() if name == "ddql" else UNTRAINED[name]
+    loaded = meterveil.load_bundle(export_bundle(policy, SETUP, card_of(name), tmp_path))
+    np.testing.assert_array_equal(acts(loaded.policy), acts(policy))
+    assert loaded.card["defence"] == name
+    defence = find_defence(str(tmp_path))
+    assert (defence.method, defence.trainings, common_setup([defence]).battery) == (name, (), BATTERY)
+    assert defence.settings["method"] == name
+
+
+def test_a_manager_acts_from_its_bundle_as_from_its_run(run, exported):
+    trained, deployed = load_trained(run), meterveil.load_bundle(exported)
+    assert np.abs(acts(trained.policy)).max() > 0.0
+    np.testing.assert_array_equal(acts(deployed.policy), acts(trained.policy))
+
+
+def test_the_onnx_network_decides_as_the_trained_policy(run, exported):
+    onnxruntime = pytest.importorskip("onnxruntime")
+    session = onnxruntime.InferenceSession((exported / bundle.ONNX).read_bytes())
+    observation = np.random.default_rng(0).normal(size=(10_000, 6)).astype(np.float32)
+    (logits,) = session.run(None, {"observation": observation})
+    expected = load_trained(run).policy.network.logits(observation)
+    np.testing.assert_allclose(logits, expected, atol=1e-5)
+    np.testing.assert_array_equal(logits.argmax(axis=1), expected.argmax(axis=1))
+
+
+def test_a_bundle_has_battery_tariff_library_and_card(exported):
     deployed = meterveil.load_bundle(exported)
-    assert deployed.battery == Battery(capacity_kwh=6.0, budget_kwh=float("inf"))
-    assert deployed.tariff == PAPER_TARIFF
+    assert (deployed.battery, deployed.tariff) == (BATTERY, PAPER_TARIFF)
     assert deployed.library.digest() == LIBRARY.digest()
     card = deployed.card
-    assert card["household"] == "synthetic"
-    assert (card["seed"], card["commit"], len(card["days"])) == (3, "abc", 2)
+    assert (card["household"], card["seed"], card["commit"], len(card["days"])) == ("synthetic", 3, "abc", 2)
     assert card["figures"]["training_days_moved_kwh"] > 0.0
-    assert card["options"]["preset"]["loss"] == "rmse"
+    assert card["options"]["loss"] == "rmse"
     assert "curve" not in card
+    [training] = find_defence(str(exported)).trainings
+    assert training.library.digest() == LIBRARY.digest()
+    assert training.seen("synthetic", synthetic.household(np.random.default_rng(0), days=2).days())
 
 
-def test_a_bundle_may_be_exported_again_but_not_over_somebody_else_s_files(run, exported, tmp_path):
+def test_bundles_with_another_battery_tariff_or_library_are_not_mixed(exported, tmp_path):
+    setups = {
+        "battery": Setup(LIBRARY, Battery()),
+        "tariff": Setup(LIBRARY, BATTERY, flat(0.2)),
+        "signatures": Setup(LIBRARY.subset([0, 1]), BATTERY),
+    }
+    for what, setup in setups.items():
+        other = find_defence(str(export_bundle(Flat(), setup, card_of("flat"), tmp_path / what)))
+        with pytest.raises(InputError, match=what):
+            common_setup([find_defence(str(exported)), other])
+
+
+def test_a_bundle_may_be_exported_again_but_not_over_other_files(run, exported, tmp_path):
     assert export(run, exported) == exported
     for name in ("settings.json", "policy.onnx"):
         folder = tmp_path / name.partition(".")[0]
         folder.mkdir()
         (folder / name).write_text('{"mine": 1}')
-        with pytest.raises(InputError, match=f"holds {name} that meterveil did not write"):
+        with pytest.raises(InputError, match=name):
             export(run, folder)
         assert [path.name for path in folder.iterdir()] == [name]
 
 
+def test_a_policy_of_another_package_is_not_exported(tmp_path):
+    class Flat:  # same name as one of ours
+        def decide(self, view, memory): ...
+
+    with pytest.raises(InputError, match="type Flat is not part of meterveil"):
+        export_bundle(Flat(), SETUP, card_of("flat"), tmp_path)
+
+
 def test_every_kind_of_tariff_survives():
     series = PriceSeries(np.array([0, 30]), np.array([0.1, 0.2]), 30)
-    back = bundle.tariff_from(json.loads(json.dumps(bundle.tariff_document(series))))
+    back = tariff_from(json.loads(json.dumps(tariff_document(series))))
     np.testing.assert_array_equal(back.price(np.array([5]), np.array([35])), [0.2])
-    with pytest.raises(InputError, match="a tariff of kind object cannot be written down"):
-        bundle.tariff_document(object())
+    with pytest.raises(InputError, match="type object cannot be stored"):
+        tariff_document(object())
 
 
-@pytest.mark.parametrize("name", bundle.FILES)
-def test_a_missing_or_altered_file_is_refused(exported, name):
-    content = (exported / name).read_bytes()
-    (exported / name).write_bytes(content + b" ")
-    with pytest.raises(InputError, match=f"{name} was altered since its export"):
-        meterveil.load_bundle(exported)
-    (exported / name).unlink()
-    with pytest.raises(InputError, match=f"lacks {name}; export it again"):
-        meterveil.load_bundle(exported)
-
-
-def test_what_is_no_bundle_is_refused(tmp_path, exported):
-    with pytest.raises(InputError, match=r"holds no bundle \(bundle.json\); write one with meterveil export"):
+def test_missing_altered_and_foreign_files_are_refused(exported, tmp_path):
+    for name in (bundle.SETTINGS, bundle.LIBRARY, bundle.CARD, bundle.WEIGHTS, bundle.ONNX):
+        content = (exported / name).read_bytes()
+        (exported / name).write_bytes(content + b" ")
+        with pytest.raises(InputError, match=f"{name} was altered"):
+            meterveil.load_bundle(exported)
+        (exported / name).unlink()
+        with pytest.raises(InputError, match=f"lacks {name}"):
+            meterveil.load_bundle(exported)
+        (exported / name).write_bytes(content)
+    with pytest.raises(InputError, match=r"holds no bundle \(bundle.json\)"):
         meterveil.load_bundle(tmp_path)
     (exported / "bundle.json").write_text('{"format": "else"}')
     with pytest.raises(InputError, match="is not of"):
         meterveil.load_bundle(exported)
 
 
-def test_acting_needs_neither_torch_nor_pandas(exported):
+def test_acting_needs_neither_torch_nor_onnxruntime(exported):
     code = f"""
 import sys, numpy as np, meterveil
 bundle = meterveil.load_bundle({str(exported)!r})
@@ -125,39 +167,31 @@ print(*sys.modules)
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = {name.split(".")[0] for name in done.stdout.split()}
-    assert "onnxruntime" in loaded
-    assert not loaded & {
-        "torch",
-        "pandas",
-        "pyarrow",
-        "gymnasium",
-        "stable_baselines3",
-        "onnx",
-        "safetensors",
-    }
+    assert not loaded & {"torch", "gymnasium", "stable_baselines3", "onnx", "onnxruntime", "safetensors"}
+    assert not loaded & {"pandas", "pyarrow"}
 
 
-def test_an_altered_or_unfinished_run_is_not_exported(run, tmp_path):
-    with pytest.raises(InputError, match=r"holds no training \(run.json\)"):
-        export(tmp_path, tmp_path / "bundle")
+def test_an_altered_or_unfinished_manager_is_refused(run, tmp_path):
+    with pytest.raises(InputError, match=r"holds no training \(run.json"):
+        load_trained(tmp_path)
     for name in ("run.json", "library.json", "policy.safetensors"):
         (tmp_path / name).write_bytes((run / name).read_bytes())
-    weights = (run / "policy.safetensors").read_bytes()
-    (tmp_path / "policy.safetensors").write_bytes(weights[:-4] + b"abcd")
-    with pytest.raises(InputError, match="was altered since the training"):
-        export(tmp_path, tmp_path / "bundle")
     document = json.loads((run / "run.json").read_text())
+    other = LIBRARY.subset([0, 1]).to_json()
+    (tmp_path / "library.json").write_text(other)
+    with pytest.raises(InputError, match=r"library.json .* was altered"):
+        load_trained(tmp_path)
     (tmp_path / "run.json").write_text(json.dumps({**document, "status": "unfinished"}))
-    with pytest.raises(InputError, match="is not finished; go on with meterveil train --resume"):
-        export(tmp_path, tmp_path / "bundle")
+    with pytest.raises(InputError, match="is not finished"):
+        load_trained(tmp_path)
 
 
 def test_a_household_shorter_than_a_day_is_refused(tmp_path):
     home = synthetic.household(np.random.default_rng(0), days=1)
     morning = home._slice(slice(0, 600))
-    with pytest.raises(InputError, match="records no civil day from midnight to midnight"):
-        learn(morning, morning.days(), Setup(LIBRARY), Options(TINY, "identity"), tmp_path / "run")
+    with pytest.raises(InputError, match="has no whole civil day"):
+        learn(morning, morning.days(), Setup(LIBRARY), TINY, tmp_path / "run")
     tomorrow = home.days()[0] + timedelta(days=1)
     with pytest.raises(InputError, match="is not wholly recorded"):
-        learn(home, [tomorrow], Setup(LIBRARY), Options(TINY, "identity"), tmp_path / "run")
+        learn(home, [tomorrow], Setup(LIBRARY), TINY, tmp_path / "run")
     assert not (tmp_path / "run").exists()

@@ -1,4 +1,4 @@
-"""A training that is stopped in whatever way goes on as if nothing had happened."""
+"""An interrupted training continues with the same result, bit for bit."""
 
 import json
 import os
@@ -6,19 +6,18 @@ import signal
 import subprocess
 import sys
 import time
-from dataclasses import replace
 
 import numpy as np
 import pytest
 from safetensors.numpy import load_file
-from small import TINY, lesson
+from small import lesson
 
-from meterveil.defenders.manager.training import CHECKPOINT, train
+from meterveil.defenders.manager.manager_training import CHECKPOINT, train
 from meterveil.errors import InputError
 
 
 class StoppedError(Exception):
-    """Stands for whatever ends a training."""
+    """Interruption of a training."""
 
 
 def stop_after(updates):
@@ -33,46 +32,46 @@ def stop_after(updates):
 
 
 @pytest.mark.parametrize(
-    "preset", [TINY, replace(TINY, masked=False, discount="minute")], ids=["masked", "by minutes"]
+    "changes", [{}, {"masked": False, "discount": "minute"}], ids=["masked", "by minutes"]
 )
-def test_a_stopped_training_ends_with_the_weights_of_one_that_was_not(tmp_path, preset):
-    whole = train(lesson(preset=preset))
+def test_a_stopped_training_ends_with_the_weights_of_one_that_was_not(tmp_path, changes):
+    whole = train(*lesson(**changes))
     assert len(whole.curve) > 4
     for updates in (1, 2):
         with pytest.raises(StoppedError):
-            train(lesson(preset=preset), tmp_path, stop_after(updates))
-    resumed = train(lesson(preset=preset), tmp_path)
+            train(*lesson(**changes), tmp_path, stop_after(updates))
+    resumed = train(*lesson(**changes), tmp_path)
     assert resumed.curve == whole.curve
-    for name, part in whole.network.arrays().items():
-        np.testing.assert_array_equal(resumed.network.arrays()[name], part)
+    for name, part in whole.policy.network.arrays().items():
+        np.testing.assert_array_equal(resumed.policy.network.arrays()[name], part)
 
 
 def test_a_finished_training_is_not_trained_again(tmp_path):
-    first = train(lesson(), tmp_path)
+    first = train(*lesson(), tmp_path)
     heard = []
-    again = train(lesson(), tmp_path, heard.append)
+    again = train(*lesson(), tmp_path, heard.append)
     assert not heard
-    np.testing.assert_array_equal(first.network.weights[0], again.network.weights[0])
+    np.testing.assert_array_equal(first.policy.network.weights[0], again.policy.network.weights[0])
 
 
 def test_tensorboard_finds_the_reward_of_every_update(tmp_path):
     with pytest.raises(StoppedError):
-        train(lesson(), tmp_path, stop_after(2))
+        train(*lesson(), tmp_path, stop_after(2))
     (events,) = (tmp_path / "tensorboard").iterdir()
     assert b"train/entropy_loss" in events.read_bytes()
 
 
 def test_a_checkpoint_of_another_lesson_is_refused(tmp_path):
     with pytest.raises(StoppedError):
-        train(lesson(), tmp_path, stop_after(1))
+        train(*lesson(), tmp_path, stop_after(1))
     with pytest.raises(InputError, match="belongs to another training"):
-        train(lesson(seed=5), tmp_path)
+        train(*lesson(seed=5), tmp_path)
 
 
 def test_a_damaged_checkpoint_is_refused(tmp_path):
     (tmp_path / CHECKPOINT).write_bytes(b"\x80\x04 a pickle, say")
-    with pytest.raises(InputError, match="is no checkpoint, or damaged"):
-        train(lesson(), tmp_path)
+    with pytest.raises(InputError, match="is not a checkpoint, or damaged"):
+        train(*lesson(), tmp_path)
 
 
 def command(out, *more):

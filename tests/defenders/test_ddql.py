@@ -1,10 +1,10 @@
-"""DDQL-flat and DDQL-MI: what they are paid for, and that they learn it."""
+"""DDQL-flat and DDQL-MI: their rewards, and that they learn them."""
 
 import json
+import shutil
 import subprocess
 import sys
 from dataclasses import replace
-from datetime import date
 
 import numpy as np
 import pandas as pd
@@ -16,12 +16,10 @@ from meterveil.data.household import Household
 from meterveil.data.simulation import Setup
 from meterveil.data.synthetic import decoy_library
 from meterveil.defenders import defender
-from meterveil.defenders.ddql.flat import FlatSignal
-from meterveil.defenders.ddql.learner import own_randomness
-from meterveil.defenders.ddql.mi import CLASSES, MOST_NATS, MiSignal, classes
-from meterveil.defenders.ddql.run import Options, learn, load_ddql
-from meterveil.defenders.ddql.training import train
-from meterveil.defenders.runs import POLICY, RUN
+from meterveil.defenders.ddql.ddql_rewards import CLASSES, MOST_NATS, FlatReward, MiReward, classes
+from meterveil.defenders.ddql.ddql_training import learn, train
+from meterveil.defenders.ddql.q_learner import own_randomness
+from meterveil.defenders.run_folder import POLICY, RUN, load_trained
 from meterveil.errors import InputError
 
 
@@ -31,11 +29,11 @@ def loads(minutes=240, batch=4, seed=0):
 
 def signal(seed=0):
     with own_randomness(seed):
-        return MiSignal(replace(TINY, h_hidden=16, h_learning_rate=1e-2), 300.0)
+        return MiReward(replace(TINY, h_hidden=16, h_learning_rate=1e-2), 300.0)
 
 
 def test_flat_pays_for_a_meter_near_the_mean_of_the_training_days():
-    flat = FlatSignal.of(two_levels(high_w=1000.0))
+    flat = FlatReward.of(two_levels(high_w=1000.0))
     assert flat.level_w == 500.0
     paid = flat.score(np.zeros((1, 3)), np.array([[500.0, 0.0, 1500.0]]))
     np.testing.assert_allclose(paid, [[0.0, -0.5, -1.0]])
@@ -43,7 +41,7 @@ def test_flat_pays_for_a_meter_near_the_mean_of_the_training_days():
 
 @pytest.fixture(scope="module")
 def levelled():
-    return play(train(lesson(settings=QUICK)).policy)
+    return play(train(*lesson(settings=QUICK)).policy)
 
 
 def test_flat_learns_to_level_a_load_of_two_levels(levelled):
@@ -53,7 +51,7 @@ def test_flat_learns_to_level_a_load_of_two_levels(levelled):
 
 
 def test_where_cost_alone_counts_wear_keeps_the_battery_from_levelling(levelled):
-    frugal = play(train(lesson(settings=QUICK, weight=0.0)).policy)
+    frugal = play(train(*lesson(settings=QUICK, weight=0.0)).policy)
     assert np.clip(frugal.power_w, 0.0, None).sum() < 0.5 * np.clip(levelled.power_w, 0.0, None).sum()
 
 
@@ -89,7 +87,7 @@ def test_the_future_and_the_load_itself_do_not_reach_the_h_network():
     assert not torch.equal(odds[0][101:], odds[1][101:])
 
 
-def test_the_h_network_learns_to_read_a_bare_meter_but_not_a_flat_one():
+def test_the_h_network_learns_to_read_an_unprotected_meter_but_not_a_flat_one():
     load_w = loads(batch=16)
     bare, flat = signal(), signal()
     for _ in range(24):
@@ -107,13 +105,12 @@ def test_unknown_minutes_do_not_teach_the_h_network():
 
 
 def test_mi_hides_more_than_it_would_by_resting():
-    """A fresh H-network, taught by each meter's own days, misses more of the loads behind the defence."""
+    """A fresh H-network, taught by each meter's own days, misses more of the loads with the defence."""
     rng = np.random.default_rng(0)
     scenario = two_levels(days=8, minutes=240)
     scenario.load_w[:] = np.repeat(rng.choice([0.0, 300.0, 600.0, 900.0], (8, 24)), 10, axis=1)
-    policy = train(
-        lesson("ddql_mi", scenario=scenario, settings=replace(QUICK, h_hidden=16, h_passes=2))
-    ).policy
+    asked = lesson("ddql_mi", scenario=scenario, settings=QUICK, h_hidden=16, h_passes=2)
+    policy = train(*asked).policy
     losses = []
     for each in (defender("none"), policy):
         trace, fresh = play(each, scenario), signal(seed=9)
@@ -122,53 +119,46 @@ def test_mi_hides_more_than_it_would_by_resting():
 
 
 @pytest.fixture(scope="module")
-def household():
+def run(tmp_path_factory):
     minutes = pd.date_range("2024-03-04", periods=2880, freq="min", tz="UTC")
-    watts = two_levels().load_w.ravel()
-    return Household("mine", minutes, watts, {})
+    household = Household("mine", minutes, two_levels().load_w.ravel(), {})
+    settings, folder = replace(TINY, method="ddql_mi", epochs=1), tmp_path_factory.mktemp("run")
+    return learn(household, household.days(), Setup(decoy_library()), settings, folder), folder
 
 
-@pytest.fixture
-def run(household, tmp_path):
-    days, setup = [date(2024, 3, 4), date(2024, 3, 5)], Setup(decoy_library())
-    return learn(
-        household, days, setup, Options("ddql_mi", replace(TINY, epochs=1)), tmp_path, {"commit": "x"}
-    ), tmp_path
-
-
-def test_a_run_says_what_it_is_and_loads_the_same_policy(run):
+def test_a_run_describes_itself_and_loads_the_same_policy(run):
     learned, folder = run
     document = json.loads((folder / RUN).read_text())
     assert document["status"] == "finished"
-    assert document["options"]["method"] == "ddql_mi"
+    assert document["options"]["method"] == learned.method == "ddql_mi"
     assert document["days"] == ["2024-03-04", "2024-03-05"]
     assert document["figures"]["training_days_moved_kwh"] > 0.0
-    np.testing.assert_array_equal(play(load_ddql(folder).policy).power_w, play(learned.policy).power_w)
+    np.testing.assert_array_equal(play(load_trained(folder).policy).power_w, play(learned.policy).power_w)
 
 
-def test_a_trained_policy_acts_without_torch(run):
+def test_a_trained_policy_acts_without_torch_and_safetensors(run):
     code = f"""
 import sys
 from pathlib import Path
-from meterveil.defenders.ddql.run import load_ddql
-load_ddql(Path({str(run[1])!r}))
-assert "torch" not in sys.modules and "stable_baselines3" not in sys.modules
+from meterveil.defenders.run_folder import load_trained
+load_trained(Path({str(run[1])!r}))
+assert not {{"torch", "stable_baselines3", "safetensors"}} & set(sys.modules)
 """
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_an_altered_unfinished_or_foreign_run_is_refused(run):
-    folder = run[1]
+def test_an_altered_unfinished_or_foreign_run_is_refused(run, tmp_path):
+    folder = shutil.copytree(run[1], tmp_path / "copy")
     (folder / POLICY).write_bytes(b"something else")
     with pytest.raises(InputError, match="was altered since the training"):
-        load_ddql(folder)
+        load_trained(folder)
     (folder / POLICY).unlink()
     with pytest.raises(InputError, match="lacks a file"):
-        load_ddql(folder)
+        load_trained(folder)
     document = json.loads((folder / RUN).read_text())
     (folder / RUN).write_text(json.dumps({**document, "status": "unfinished"}))
-    with pytest.raises(InputError, match="is not finished; go on with meterveil train --resume"):
-        load_ddql(folder)
+    with pytest.raises(InputError, match="is not finished; use meterveil train --resume"):
+        load_trained(folder)
     (folder / RUN).write_text("{}")
     with pytest.raises(InputError, match="holds no training"):
-        load_ddql(folder)
+        load_trained(folder)

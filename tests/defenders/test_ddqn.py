@@ -1,4 +1,4 @@
-"""Double Q-learning: its arithmetic, its memory, its checkpoints."""
+"""Double Q-learning: arithmetic, replay buffer and checkpoints."""
 
 from dataclasses import replace
 
@@ -9,13 +9,20 @@ from ddql_small import TINY, lesson, two_levels
 
 from meterveil.core.battery import Battery
 from meterveil.core.env import OBSERVATION
-from meterveil.defenders.ddql import training
-from meterveil.defenders.ddql.learner import Learner, Minutes, Replay, Scale, double_q_target, own_randomness
-from meterveil.defenders.ddql.play import explore_chance
-from meterveil.defenders.ddql.policy import QPolicy
-from meterveil.defenders.ddql.settings import Settings, powers_w, preset
-from meterveil.defenders.ddql.training import train
-from meterveil.defenders.runs import CHECKPOINT
+from meterveil.defenders.ddql import ddql_training
+from meterveil.defenders.ddql.ddql_policy import QPolicy
+from meterveil.defenders.ddql.ddql_training import powers_w, train
+from meterveil.defenders.ddql.exploration import explore_chance
+from meterveil.defenders.ddql.q_learner import (
+    Learner,
+    Minutes,
+    Replay,
+    Scale,
+    double_q_target,
+    own_randomness,
+)
+from meterveil.defenders.run_folder import CHECKPOINT
+from meterveil.defenders.training_settings import DdqlSettings
 from meterveil.errors import InputError
 
 METHODS = ["ddql_flat", "ddql_mi"]
@@ -89,11 +96,11 @@ def test_what_acts_values_as_the_network_that_learned():
 def test_powers_reach_as_far_as_the_battery_and_include_rest():
     powers = powers_w(Battery(charge_w=220.0, discharge_w=100.0), 50.0)
     assert powers.tolist() == [-100.0, -50.0, 0.0, 50.0, 100.0, 150.0, 200.0]
-    assert len(powers_w(Battery(), preset("paper").step_w)) == 161
+    assert len(powers_w(Battery(), DdqlSettings().step_w)) == 161
 
 
 def test_exploring_falls_to_its_least_share():
-    settings = Settings(epochs=10, explore_share=0.5, explore_least=0.1)
+    settings = DdqlSettings(epochs=10, explore_share=0.5, explore_least=0.1)
     assert [round(explore_chance(settings, epoch), 3) for epoch in (0, 2, 4, 5, 9)] == [
         1.0,
         0.6,
@@ -105,9 +112,9 @@ def test_exploring_falls_to_its_least_share():
 
 @pytest.mark.parametrize("method", METHODS)
 def test_the_same_seed_learns_the_same_to_the_bit_and_another_does_not(method):
-    first = train(lesson(method))
+    first = train(*lesson(method))
     torch.manual_seed(77)
-    again, other = train(lesson(method)), train(lesson(method, seed=1))
+    again, other = train(*lesson(method)), train(*lesson(method, seed=1))
     assert same(first.policy, again.policy)
     assert first.curve == again.curve
     assert not same(first.policy, other.policy)
@@ -115,17 +122,17 @@ def test_the_same_seed_learns_the_same_to_the_bit_and_another_does_not(method):
 
 @pytest.mark.parametrize("method", METHODS)
 def test_a_training_that_was_killed_ends_as_if_it_had_not_been(method, tmp_path):
-    whole = train(lesson(method, settings=replace(TINY, epochs=3)))
-    asked = lesson(method, settings=replace(TINY, epochs=3))
+    whole = train(*lesson(method, epochs=3))
+    asked = lesson(method, epochs=3)
 
     def killed(epoch):
         if epoch.days == 2 * TINY.slots:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        train(asked, tmp_path, killed)
+        train(*asked, tmp_path, killed)
     epochs = []
-    resumed = train(asked, tmp_path, epochs.append)
+    resumed = train(*asked, tmp_path, epochs.append)
     assert len(epochs) == 1
     assert same(resumed.policy, whole.policy)
     assert resumed.curve == whole.curve
@@ -135,59 +142,38 @@ def test_a_training_leaves_torch_s_chance_and_threads_alone():
     torch.manual_seed(5)
     threads, expected = torch.get_num_threads(), torch.rand(3)
     torch.manual_seed(5)
-    train(lesson())
+    train(*lesson())
     assert torch.equal(torch.rand(3), expected)
     assert torch.get_num_threads() == threads
 
 
 def test_the_checkpoint_of_another_training_and_a_damaged_one_are_refused(tmp_path):
-    train(lesson(settings=replace(TINY, epochs=1)), tmp_path)
+    train(*lesson(epochs=1), tmp_path)
     with pytest.raises(InputError, match="belongs to another training"):
-        train(lesson(settings=replace(TINY, epochs=1), seed=3), tmp_path)
+        train(*lesson(epochs=1, seed=3), tmp_path)
     (tmp_path / CHECKPOINT).write_bytes(b"nothing")
-    with pytest.raises(InputError, match="is no checkpoint, or damaged"):
-        train(lesson(), tmp_path)
+    with pytest.raises(InputError, match="is not a checkpoint, or damaged"):
+        train(*lesson(), tmp_path)
 
 
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"method": "ddql_max"}, "no method 'ddql_max'; known are ddql_flat, ddql_mi"),
-        ({"weight": 1.5}, "lambda is 1.5; allowed is 0"),
         ({"battery": Battery(budget_kwh=0.0)}, "its budget is 0 kWh a day"),
+        ({"battery": Battery(charge_w=0.0, discharge_w=0.0)}, "can do nothing in steps of 500 W"),
         ({"scenario": two_levels(high_w=float("nan"), low_w=float("nan"))}, "has no reading at all"),
     ],
 )
 def test_what_cannot_be_learned_from_is_refused(changes, words):
     with pytest.raises(InputError, match=words):
-        lesson(**changes)
-
-
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        ({"epochs": 0}, "epochs is 0; give at least 1"),
-        ({"gamma": 1.1}, "gamma is 1.1; allowed is 0 to 1"),
-        ({"step_w": 0.0}, "the step 0 W; give more than 0"),
-    ],
-)
-def test_settings_that_cannot_be_meant_are_refused(changes, words):
-    with pytest.raises(InputError, match=words):
-        replace(TINY, **changes)
-
-
-def test_a_battery_without_power_and_an_unknown_preset_are_refused():
-    with pytest.raises(InputError, match="can do nothing in steps of 500 W: it charges with 0 W"):
-        train(lesson(battery=Battery(charge_w=0.0, discharge_w=0.0)))
-    with pytest.raises(InputError, match="no preset 'slow'; known are paper, fast"):
-        preset("slow")
+        train(*lesson(**changes))
 
 
 def test_weights_that_lack_a_layer_or_do_not_fit_are_refused():
-    arrays = train(lesson(settings=replace(TINY, epochs=1))).policy.arrays()
+    arrays = train(*lesson(epochs=1)).policy.arrays()
     with pytest.raises(InputError, match="lack 'bias_1'"):
         QPolicy.of({name: part for name, part in arrays.items() if name != "bias_1"})
-    with pytest.raises(InputError, match="lead from 6 inputs to one value for each power"):
+    with pytest.raises(InputError, match="lead from 6 inputs to one value per power"):
         QPolicy.of({**arrays, "powers_w": np.zeros(2)})
 
 
@@ -195,7 +181,7 @@ def test_minutes_without_a_reading_teach_nothing():
     scenario = two_levels(minutes=240)
     scenario.load_w[:, :130] = np.nan
     scenario.load_w[:, 200:] = np.nan
-    asked = lesson(scenario=scenario, settings=replace(TINY, epochs=1))
+    asked = lesson(scenario=scenario, epochs=1)
     added = []
     original = Replay.add
 
@@ -205,7 +191,7 @@ def test_minutes_without_a_reading_teach_nothing():
             original(self, new)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(training, "Replay", Counting)
-        trained = train(asked)
+        patch.setattr(ddql_training, "Replay", Counting)
+        trained = train(*asked)
     assert sum(added) == 70 * TINY.slots
     assert np.isfinite(trained.curve[-1].loss)

@@ -1,6 +1,6 @@
-"""The manager: it learns, it repeats itself, the core runs it, and it refuses what it cannot learn."""
+"""The manager learns, is deterministic, acts in the core, and refuses what it cannot learn from."""
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import numpy as np
 import pytest
@@ -9,20 +9,21 @@ from small import LIBRARY, TINY, lesson, scenario
 
 from meterveil.core.battery import Battery
 from meterveil.core.decoys import Library
-from meterveil.core.env import EnvParams
 from meterveil.core.rollout import rollout
-from meterveil.defenders.manager.env import TrainingHouseholds
-from meterveil.defenders.manager.parts import MinuteDiscount
-from meterveil.defenders.manager.policy import ManagerPolicy, Mlp
-from meterveil.defenders.manager.presets import PRESETS, Preset, from_json, preset
-from meterveil.defenders.manager.reward import ProbeReward
-from meterveil.defenders.manager.training import actor, build, train
+from meterveil.defenders.manager.manager_policy import ManagerPolicy, Mlp
+from meterveil.defenders.manager.manager_training import key_of, train
+from meterveil.defenders.manager.ppo import MinuteDiscount, actor, build
+from meterveil.defenders.manager.probe_reward import LOSSES as REWARD_LOSSES
+from meterveil.defenders.manager.probes import PROBES as PROBE_NETWORKS
+from meterveil.defenders.training_settings import (
+    LOSSES,
+    PROBES,
+    ManagerSettings,
+    manager_settings,
+    settings_for,
+    settings_from_json,
+)
 from meterveil.errors import InputError
-
-
-def households(asked):
-    reward = ProbeReward(asked.probe, asked.scenario, asked.weight, asked.preset.loss)
-    return TrainingHouseholds(asked.params, asked.scenario, reward, asked.preset)
 
 
 def play(policy, world=None, battery=None, library=LIBRARY):
@@ -32,7 +33,7 @@ def play(policy, world=None, battery=None, library=LIBRARY):
 
 
 def test_the_preset_paper_is_the_paper_s_to_the_letter():
-    paper = preset("paper")
+    paper = manager_settings("paper")
     assert paper.budget_minutes == 300 * 1440
     assert (paper.learning_rate, paper.gamma, paper.gae_lambda) == (2e-5, 0.99, 0.95)
     assert (paper.horizon, paper.epochs, paper.minibatch) == (4096, 4, 2048)
@@ -43,22 +44,21 @@ def test_the_preset_paper_is_the_paper_s_to_the_letter():
 
 @pytest.mark.parametrize("masked", [False, True])
 def test_it_learns_to_prefer_the_only_signature_that_pays(masked):
-    """A kilowatt and a milliwatt: whoever learns anything learns to take the kilowatt."""
+    """A kilowatt and a milliwatt: any learner prefers the kilowatt."""
     library = Library.of([("whisper", [0.001] * 3), ("shout", [2000.0] * 3)], "test")
-    settings = replace(TINY, budget_days=15, masked=masked, learning_rate=3e-3, gamma=0.5, entropy=0.0)
-    asked = lesson(library=library, preset=settings, battery=Battery(budget_kwh=float("inf")))
-    trained = train(asked)
+    changes = {"budget_days": 15, "masked": masked, "learning_rate": 3e-3, "gamma": 0.5, "entropy": 0.0}
+    trained = train(*lesson(Battery(budget_kwh=float("inf")), library, **changes))
     observation = np.tile([0.5, 0.0, 1.0, 0.3, 0.5, 1.0], (1, 1)).astype(np.float32)
-    odds = np.exp(trained.network.logits(observation)[0])
+    odds = np.exp(trained.policy.network.logits(observation)[0])
     odds /= odds.sum()
     assert odds[2] + odds[4] > 0.8
     assert trained.curve[-1].reward_per_decision > 1.5 * trained.curve[0].reward_per_decision
 
 
 def test_the_same_seed_gives_the_same_weights_and_another_seed_others():
-    first, again, other = (train(lesson(seed=seed)) for seed in (1, 1, 2))
+    first, again, other = (train(*lesson(seed=seed)) for seed in (1, 1, 2))
     for mine, same, different in zip(
-        first.network.weights, again.network.weights, other.network.weights, strict=True
+        *(trained.policy.network.weights for trained in (first, again, other)), strict=True
     ):
         np.testing.assert_array_equal(mine, same)
         assert not np.array_equal(mine, different)
@@ -68,7 +68,7 @@ def test_the_same_seed_gives_the_same_weights_and_another_seed_others():
 def test_training_leaves_the_global_generators_and_threads_alone():
     torch.manual_seed(3)
     np.random.seed(3)  # noqa: NPY002  that is what must survive
-    train(lesson())
+    train(*lesson())
     after = torch.rand(1).item(), np.random.random()  # noqa: NPY002
     torch.manual_seed(3)
     np.random.seed(3)  # noqa: NPY002
@@ -77,14 +77,14 @@ def test_training_leaves_the_global_generators_and_threads_alone():
 
 def test_the_budget_counts_simulated_minutes():
     seen = []
-    trained = train(lesson(), on_update=seen.append)
+    trained = train(*lesson(), on_update=seen.append)
     assert seen == list(trained.curve)
     assert seen[-2].minutes < TINY.budget_minutes <= seen[-1].minutes
     assert [update.decisions for update in seen] == [256 * (n + 1) for n in range(len(seen))]
 
 
 def test_days_of_the_slots_overlap_and_every_later_one_begins_at_midnight():
-    batch = households(lesson())
+    batch = lesson().households()
     batch.seed(0)
     batch.reset()
     assert batch.state.minute.tolist() == [180 * slot for slot in range(8)]
@@ -100,9 +100,9 @@ def test_days_of_the_slots_overlap_and_every_later_one_begins_at_midnight():
 
 @pytest.mark.parametrize("masked", [False, True])
 def test_the_numpy_policy_is_the_one_that_was_trained(masked):
-    asked = lesson(preset=replace(TINY, masked=masked))
-    batch = households(asked)
-    model = build(asked, batch)
+    asked = lesson(masked=masked)
+    batch = asked.households()
+    model = build(asked.settings, batch, 0)
     model.learn(512)
     policy = ManagerPolicy(actor(model), LIBRARY.n_actions, masked, "greedy")
     rng = np.random.default_rng(0)
@@ -135,23 +135,22 @@ def test_a_sampled_policy_draws_as_often_as_its_odds_say():
 
 
 def test_a_trained_policy_keeps_the_battery_s_laws_and_rests_in_gaps():
-    trained = train(lesson())
+    trained = train(*lesson())
     world = scenario(days=4, seed=5, gaps=True)
     for choice in ("sampled", "greedy"):
-        trace = play(trained.policy(choice), world)
+        trace = play(replace(trained.policy, choice=choice), world)
         assert np.abs(trace.power_w).max() <= 4000.0
         assert 0.1 <= trace.soc.min() <= trace.soc.max() <= 0.9
         assert np.nanmin(trace.meter_w) >= 0.0
         assert (np.abs(trace.power_w).sum(axis=1) / 60_000).max() <= 8.0 + 1e-9
         assert (trace.power_w[np.isnan(trace.load_w)] == 0.0).all()
-    assert np.abs(play(trained.policy(), world).power_w).sum() > 0.0
-    np.testing.assert_array_equal(play(trained.policy()).power_w, play(trained.policy()).power_w)
+    assert np.abs(play(trained.policy, world).power_w).sum() > 0.0
+    np.testing.assert_array_equal(play(trained.policy).power_w, play(trained.policy).power_w)
 
 
 def test_a_masked_policy_never_chooses_what_moves_nothing():
-    asked = lesson()
-    batch = households(asked)
-    model = build(asked, batch)
+    batch = lesson().households()
+    model = build(TINY, batch, 0)
     batch.seed(0)
     shown = batch.reset()
     for _ in range(300):
@@ -162,7 +161,7 @@ def test_a_masked_policy_never_chooses_what_moves_nothing():
 
 
 def test_discounting_by_minutes_is_gamma_to_the_power_of_what_a_decision_took():
-    batch = households(lesson(preset=replace(TINY, slots=1, discount="minute")))
+    batch = lesson(slots=1, discount="minute").households()
     buffer = MinuteDiscount(
         3, batch.observation_space, batch.action_space, "cpu", 0.8, 0.9, 1, households=batch
     )
@@ -180,15 +179,14 @@ def test_discounting_by_minutes_is_gamma_to_the_power_of_what_a_decision_took():
 
 
 def test_a_manager_that_discounts_by_minutes_trains():
-    curve = train(lesson(preset=replace(TINY, discount="minute"))).curve
+    curve = train(*lesson(discount="minute")).curve
     assert curve[-1].minutes >= TINY.budget_minutes
 
 
 def test_with_lambda_zero_it_learns_not_to_wear_the_battery_out():
-    settings = replace(TINY, budget_days=12, gamma=0.5, learning_rate=3e-3, reward_scale=20.0)
-    flat = replace(scenario(), price=np.zeros((2, 1500)))
-    trained = train(lesson(preset=settings, weight=0.0, scenario=flat))
-    moved_kwh = np.abs(play(trained.policy()).power_w).sum(axis=1).mean() / 60_000
+    changes = {"budget_days": 12, "gamma": 0.5, "learning_rate": 3e-3, "reward_scale": 20.0, "weight": 0.0}
+    trained = train(*lesson(world=replace(scenario(), price=np.zeros((2, 1500))), **changes))
+    moved_kwh = np.abs(play(trained.policy).power_w).sum(axis=1).mean() / 60_000
     assert moved_kwh < 2.0
 
 
@@ -198,17 +196,17 @@ def test_with_lambda_zero_it_learns_not_to_wear_the_battery_out():
 )
 def test_a_battery_that_can_do_nothing_is_refused(battery):
     with pytest.raises(InputError, match="this battery can do nothing"):
-        train(lesson(battery=battery, clip_signatures=True))
+        train(*lesson(battery=battery, clip_signatures=True))
 
 
 def test_signatures_stronger_than_the_battery_are_refused_or_clipped_on_request():
     weak = Battery(charge_w=1000.0, discharge_w=1000.0)
     with pytest.raises(
-        InputError, match=r"signature 0 \(kettle\) reaches 2,500 W, the battery 1,000 W; .*--clip"
+        InputError, match=r"signature 0 \(kettle\) reaches 2,500 W, the battery 1,000 W; .*clip_signatures"
     ):
-        train(lesson(battery=weak))
-    trained = train(lesson(battery=weak, clip_signatures=True))
-    assert np.abs(play(trained.policy(), battery=weak).power_w).max() == 1000.0
+        train(*lesson(battery=weak))
+    trained = train(*lesson(battery=weak, clip_signatures=True))
+    assert np.abs(play(trained.policy, battery=weak).power_w).max() == 1000.0
 
 
 def test_signatures_longer_than_a_day_are_refused():
@@ -219,32 +217,53 @@ def test_signatures_longer_than_a_day_are_refused():
     with pytest.raises(
         InputError, match="a signature of 700 minutes is longer than the shortest training day"
     ):
-        train(lesson(library=long, scenario=short))
+        train(*lesson(library=long, world=short))
 
 
-def test_unknown_names_and_settings_that_do_not_fit_are_refused():
-    with pytest.raises(InputError, match="no preset 'slow'; known are paper, fast"):
-        preset("slow")
-    with pytest.raises(InputError, match="horizon of 4096 decisions does not divide into 60 slots"):
-        Preset(slots=60)
-    with pytest.raises(InputError, match="a budget of 0 days is none"):
-        Preset(budget_days=0)
-    with pytest.raises(InputError, match="no choice 'lucky'; known are sampled, greedy"):
-        ManagerPolicy(Mlp((), ()), 7, choice="lucky")
-    with pytest.raises(InputError, match="lambda is 2; allowed is 0"):
-        train(lesson(weight=2.0))
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"slots": 60}, "horizon is 4096, which does not divide into 60 slots"),
+        ({"budget_days": 0}, "budget_days is 0"),
+        ({"weight": 2.0}, "lambda is 2; allowed is 0"),
+        ({"probe": "oracle"}, "no probe 'oracle'; known are transformer"),
+        ({"loss": "huber"}, "no loss 'huber'; known are mse"),
+        ({"choice": "lucky"}, "no choice 'lucky'; known are sampled, greedy"),
+        ({"colour": "red"}, "manager has no setting colour"),
+        ({"preset": "slow"}, "no preset 'slow'; known are fast, patient, paper"),
+        ({"method": "sarsa"}, "no method 'sarsa'; known are manager, ddql_flat, ddql_mi"),
+        ({"method": "ddql_mi", "probe": "cnn"}, "ddql_mi has no setting probe"),
+        ({"method": "ddql_mi", "preset": "patient"}, "no preset 'patient'; known are fast, paper"),
+        ({"method": "ddql_mi", "budget_days": 0}, "budget_days is 0"),
+        ({"method": "ddql_mi", "epochs": 0}, "epochs is 0"),
+        ({"method": "ddql_mi", "gamma": 1.1}, "gamma is 1.1; allowed is 0 to 1"),
+        ({"method": "ddql_mi", "weight": 1.5}, "lambda is 1.5"),
+        ({"method": "ddql_mi", "step_w": 0.0}, "step_w is 0"),
+    ],
+)
+def test_unknown_names_and_impossible_settings_are_refused(changes, words):
+    with pytest.raises(InputError, match=words):
+        settings_for(**{"preset": "paper", **changes})
+
+
+def test_settings_survive_json_and_those_of_another_version_are_refused():
+    for settings in (manager_settings("patient", weight=0.3), settings_for("ddql_mi", budget_days=5)):
+        assert settings_from_json(asdict(settings)) == settings
     with pytest.raises(InputError, match="differ from this version's in colour"):
-        from_json({**vars(PRESETS["fast"]), "colour": "red"})
+        settings_from_json({**asdict(ManagerSettings()), "colour": "red"})
+
+
+def test_the_names_of_the_settings_are_those_of_probes_and_losses():
+    assert set(PROBES) == set(PROBE_NETWORKS)
+    assert set(LOSSES) == set(REWARD_LOSSES)
 
 
 def test_another_library_than_the_trained_one_is_refused():
-    policy = train(lesson()).policy()
-    with pytest.raises(InputError, match="trained with 3 signatures and is given 2"):
+    policy = train(*lesson()).policy
+    with pytest.raises(InputError, match="trained with 3 signatures, the library has 2"):
         play(policy, library=LIBRARY.subset([0, 1]))
 
 
-def test_the_cost_of_wear_and_the_start_of_charge_belong_to_what_is_learned():
-    asked = lesson()
-    keys = {asked.key(), lesson(weight=0.5).key(), lesson(seed=9).key(), lesson(battery=Battery(5.0)).key()}
-    other = replace(asked, params=EnvParams(Battery(), LIBRARY, degradation_per_kwh=0.2))
-    assert len({*keys, other.key()}) == 5
+def test_everything_that_changes_what_is_learned_changes_the_key():
+    lessons = [lesson(), lesson(weight=0.5), lesson(seed=9), lesson(battery=Battery(5.0)), lesson(gamma=0.5)]
+    assert len({key_of(*asked) for asked in lessons}) == 5

@@ -12,7 +12,7 @@ from meterveil.core.battery import Battery
 from meterveil.core.env import EnvParams
 from meterveil.data.windows import Scaler
 from meterveil.defenders.manager import probes
-from meterveil.defenders.manager.reward import LOSSES, ProbeReward
+from meterveil.defenders.manager.probe_reward import LOSSES, ProbeReward
 from meterveil.errors import InputError
 
 PARAMS = EnvParams(Battery(), LIBRARY)
@@ -113,7 +113,7 @@ def test_a_window_with_an_unknown_minute_pays_nothing_and_the_next_whole_one_doe
 
 @pytest.mark.parametrize("weight", [-0.1, 1.1, float("nan")])
 def test_a_lambda_outside_its_range_is_refused(weight):
-    with pytest.raises(InputError, match=r"lambda is .*; allowed is 0 \(cost alone\) to 1 \(privacy alone\)"):
+    with pytest.raises(InputError, match=r"lambda is .*; allowed is 0 \(cost only\) to 1 \(privacy only\)"):
         ProbeReward(IDENTITY, scenario(), weight)
 
 
@@ -121,7 +121,7 @@ def test_an_unknown_loss_a_short_lead_and_a_day_full_of_gaps_are_refused():
     world = scenario()
     with pytest.raises(InputError, match="no loss 'huber'; known are mse, rmse, mse_kw2, rmse_kw"):
         ProbeReward(IDENTITY, world, loss="huber")
-    with pytest.raises(InputError, match="knows 10 minutes before its start; a reward needs 60"):
+    with pytest.raises(InputError, match="has 10 minutes before its start; a reward needs 60"):
         ProbeReward(IDENTITY, replace(world, lead=10))
     load_w = world.load_w.copy()
     load_w[1, 200:1400] = np.nan

@@ -5,10 +5,11 @@ from meterveil.core.battery import Battery
 from meterveil.core.decoys import Library
 from meterveil.core.rollout import rollout
 from meterveil.core.scenario import Scenario
-from meterveil.defenders import DEFENDERS, METHODS, version_of
+from meterveil.defenders import DEFENDERS, version_of
 from meterveil.defenders.flat import Flat
 from meterveil.defenders.none import NoDefence
 from meterveil.defenders.random import RandomDecoys
+from meterveil.defenders.training_settings import METHODS
 from meterveil.errors import InputError
 
 LIBRARY = Library.of([("kettle", [1500.0, 2500.0]), ("toaster", [900.0])], "test")
@@ -68,7 +69,7 @@ def test_a_flat_meter_is_not_misled_by_what_runs_in_its_first_minutes():
     assert trace.soc.max() < 0.7
 
 
-@pytest.mark.parametrize("name", [*DEFENDERS, *METHODS, "random_equal:7.5"])
+@pytest.mark.parametrize("name", [*DEFENDERS, *METHODS, "rationed", "random_equal:7.5"])
 def test_every_defence_and_method_has_a_version(name: str) -> None:
     assert version_of(name) == 1
 

@@ -25,8 +25,7 @@ from meterveil.data.load import load
 from meterveil.data.protocols import Protocol, protocol
 from meterveil.data.simulation import Setup, episodes
 from meterveil.defenders.defence import Defence, common_setup, find_defences
-from meterveil.defenders.manager.play import play
-from meterveil.defenders.manager.policy import ManagerPolicy
+from meterveil.defenders.manager.manager_policy import ManagerPolicy, play_decisions
 from meterveil.endings import ending_in_one_line
 from meterveil.plots.behaviour import Hours, hours_figure
 from meterveil.plots.saving import save
@@ -81,7 +80,7 @@ def delivery_of(one: Defence, setup: Setup, scenario: Scenario, seed: int = 0) -
     signature, sign, _ = setup.library.by_action
     asked_kwh = setup.library.watts[signature].sum(axis=1) * KWH_PER_W_MINUTE
     parts = [
-        play(policy, params, scenario, _nothing, np.random.default_rng([seed, number]))
+        play_decisions(policy, params, scenario, _nothing, np.random.default_rng([seed, number]))
         for number, policy in enumerate(managers)
     ]
     action, moved_kwh = (

@@ -20,7 +20,7 @@ from meterveil.bench.reported.claimed import claimed
 from meterveil.bench.results import ThreatModel
 from meterveil.data import outputs
 from meterveil.data.protocols import PROTOCOLS
-from meterveil.defenders.defence import MANAGER
+from meterveil.defenders.training_settings import MANAGER
 from meterveil.plots.attack import Score, label
 from meterveil.plots.evaluation import METRICS, Point, defences_figure, reading_figure
 from meterveil.plots.html import Section, page

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -28,14 +28,13 @@ from meterveil.data.household import Household
 from meterveil.data.load import load
 from meterveil.data.protocols import Protocol, protocol
 from meterveil.data.settings import library as read_library
-from meterveil.data.simulation import episodes
+from meterveil.data.simulation import Setup, episodes
 from meterveil.defenders.manager import probes
-from meterveil.defenders.manager.play import Played, play
-from meterveil.defenders.manager.policy import ManagerPolicy, Mlp
-from meterveil.defenders.manager.presets import Preset, preset
+from meterveil.defenders.manager.manager_policy import ManagerPolicy, Mlp, Played, play_decisions
+from meterveil.defenders.manager.manager_training import Trained, train
+from meterveil.defenders.manager.probe_reward import ProbeReward
 from meterveil.defenders.manager.probe_training import train_probe
-from meterveil.defenders.manager.reward import ProbeReward
-from meterveil.defenders.manager.training import Lesson, Trained, train
+from meterveil.defenders.training_settings import ManagerSettings, manager_settings
 from meterveil.endings import ending_in_one_line
 from meterveil.plots.saving import save
 from meterveil.plots.training import Habit, ProbeErrors, curve_figure, length_figure, probe_figure
@@ -47,10 +46,10 @@ DAYS_EACH = 10
 LONG_DAYS = 1200.0
 """Budget of the learning curves, four times the paper's."""
 
-CURVES: dict[str, Preset] = {
-    "paper, 2e-5": replace(preset("paper"), budget_days=LONG_DAYS),
-    "paper, 1e-3": replace(preset("paper"), budget_days=LONG_DAYS, learning_rate=1e-3),
-    "fast": replace(preset("fast"), budget_days=LONG_DAYS, anneal=False, loss="mse", reward_scale=0.01),
+CURVES: dict[str, ManagerSettings] = {
+    "paper, 2e-5": manager_settings("paper", budget_days=LONG_DAYS),
+    "paper, 1e-3": manager_settings("paper", budget_days=LONG_DAYS, learning_rate=1e-3),
+    "fast": manager_settings("fast", budget_days=LONG_DAYS, anneal=False, loss="mse", reward_scale=0.01),
 }
 
 
@@ -114,7 +113,7 @@ def probe_errors(house: House, probe: probes.Probe) -> ProbeErrors:
     """Let chance replay signatures, and compare the probe's error with the battery's RMS power."""
     reward = ProbeReward(probe, house.judging, loss="rmse_kw")
     manager = uniform(house.params.library.n_actions)
-    played = play(manager, house.params, house.judging, reward, np.random.default_rng(0)).moved
+    played = play_decisions(manager, house.params, house.judging, reward, np.random.default_rng(0)).moved
     ends = played.begins + played.minutes
     known = reward.complete[played.row, ends]
     error_w = 1000.0 * (played.reward + reward.clean[played.row, ends])[known]
@@ -134,7 +133,7 @@ def by_length(played: Played) -> list[tuple[int, float, float]]:
 
 def habit(house: House, manager: ManagerPolicy, reward: ProbeReward) -> tuple[Habit, Played]:
     """Play the validation days and sum up what the manager does."""
-    played = play(manager, house.params, house.judging, reward, np.random.default_rng(1))
+    played = play_decisions(manager, house.params, house.judging, reward, np.random.default_rng(1))
     moved, days = played.moved, house.judging.batch
     summary = Habit(
         replays=len(moved.row) / days,
@@ -176,7 +175,7 @@ def observe(house: House, kept: Path) -> Found:
     reward = ProbeReward(formula, house.judging)
     trained = {name: _learn(house, formula, settings) for name, settings in CURVES.items()}
     managers = {"chance": uniform(house.params.library.n_actions)}
-    managers |= {name: one.policy() for name, one in trained.items()}
+    managers |= {name: one.policy for name, one in trained.items()}
     habits: dict[str, Habit] = {}
     lengths: list[tuple[int, float, float]] = []
     for name, manager in managers.items():
@@ -186,7 +185,7 @@ def observe(house: House, kept: Path) -> Found:
     budget = next(
         update.decisions
         for update in trained["paper, 2e-5"].curve
-        if update.minutes >= preset("paper").budget_minutes
+        if update.minutes >= manager_settings("paper").budget_minutes
     )
     curves = {name: _days(one) for name, one in trained.items()}
     for name, curve in curves.items():
@@ -195,8 +194,9 @@ def observe(house: House, kept: Path) -> Found:
     return Found(errors, lengths, habits, curves, budget, cards)
 
 
-def _learn(house: House, probe: probes.Probe, settings: Preset) -> Trained:
-    return train(Lesson(house.params, house.learning, probe, settings))
+def _learn(house: House, probe: probes.Probe, settings: ManagerSettings) -> Trained:
+    setup = Setup(house.params.library, house.params.battery)
+    return train(settings, setup, house.learning, probe)
 
 
 def _days(trained: Trained, smoothing: int = 6) -> list[tuple[int, float]]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from meterveil.cli import options as opt
-from meterveil.cli.train import Asked, learn, make_room, missing_parts
+from meterveil.cli.train import Source, learn, missing_parts
 from meterveil.errors import how_to_install
 
 if TYPE_CHECKING:
@@ -77,9 +77,12 @@ def _train(seed: int, folder: Path) -> Path:
     """Train the manager, in place of an earlier demo's."""
     from meterveil.bench.demo import BUDGET_DAYS, PROBE
     from meterveil.cli.tables import show_line
+    from meterveil.defenders.run_folder import make_room
+    from meterveil.defenders.training_settings import manager_settings
 
-    make_room(folder, even_unfinished=True)
-    figures = learn(Asked(probe=PROBE, budget_days=BUDGET_DAYS, seed=seed), folder).document["figures"]
+    settings = manager_settings(probe=PROBE, budget_days=BUDGET_DAYS)
+    make_room(folder, settings.method, replace_unfinished=True)
+    figures = learn(settings, Source(seed=seed), folder).document["figures"]
     show_line(
         f"trained: {figures['decisions']:,} decisions on {figures['minutes'] / 1440:,.0f} simulated days; "
         f"moves {figures['training_days_moved_kwh']:.1f} kWh a day"

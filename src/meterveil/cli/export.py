@@ -1,29 +1,43 @@
-"""`meterveil export`: turn a finished training into a bundle that a controller can run."""
+"""`meterveil export`: write a defence as a bundle that a controller can run."""
 
 # ruff: noqa: PLC0415  heavy imports wait for the verb
 
 from __future__ import annotations
 
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from meterveil.cli import options as opt
-from meterveil.errors import InputError, how_to_install
 
 
 def export(
-    run: Annotated[Path, typer.Argument(help="Folder that meterveil train wrote.")],
+    defence: Annotated[
+        str, typer.Argument(help="Name of a defence, random_equal:7.5, or a folder of meterveil train.")
+    ],
     *,
+    library: Annotated[Path | None, typer.Option(help="JSON file of signatures to replay.")] = None,
+    battery: Annotated[Path | None, typer.Option(help='JSON file, such as {"capacity_kwh": 5}.')] = None,
+    tariff: Annotated[
+        str | None, typer.Option(help="paper, flat:0.25, a .json file of bands or a .csv file of prices.")
+    ] = None,
     out: opt.Out = Path("out/bundle"),
 ) -> None:
-    """Write a bundle: policy.onnx, library, battery and tariff, a card, and the hashes of all of them."""
-    missing = [name for name in ("onnx", "safetensors") if find_spec(name) is None]
-    if missing:
-        raise InputError(f"exporting needs {', '.join(missing)}; get it with {how_to_install('train')}")
-    from meterveil.cli.tables import show_file
-    from meterveil.defenders.bundle_export import export as write_bundle
+    """Write a bundle: policy and its weights, library, battery, tariff, a card, and the hashes of all files.
 
-    show_file("bundle", write_bundle(run, out))
+    A bundle acts with NumPy only. Signatures, battery and tariff of a training are kept unless given.
+    """
+    from meterveil.bench.simulation import defence_for
+    from meterveil.cli.tables import show_file
+    from meterveil.data import settings
+    from meterveil.defenders.bundle_export import card_of, export_bundle
+    from meterveil.defenders.defence import common_setup
+
+    exported = defence_for(defence)
+    own_battery = settings.battery(battery) if battery else None
+    own_tariff = settings.tariff(tariff) if tariff else None
+    setup = common_setup([exported], library, own_battery, own_tariff)
+    document = exported.trainings[0].document if exported.trainings else None
+    card = card_of(exported.method, document)
+    show_file("bundle", export_bundle(exported.policies[0], setup, card, out))

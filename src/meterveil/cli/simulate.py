@@ -16,7 +16,7 @@ from meterveil.cli import options as opt
 if TYPE_CHECKING:
     from meterveil.core.battery import Battery
     from meterveil.data.simulation import Run
-    from meterveil.defenders.defence import TrainedRun
+    from meterveil.defenders.run_folder import TrainedRun
 
 _BATTERY = "Battery"
 _PROGRESS_FROM_DAYS = 8

@@ -1,4 +1,4 @@
-"""`meterveil train`: let a manager learn which signatures to replay in a household, and when."""
+"""`meterveil train`: train a defence for a household, or continue an interrupted training."""
 
 # ruff: noqa: PLC0415, PLR0913  heavy imports wait for the verb; a verb has as many arguments as it has options
 
@@ -6,14 +6,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from meterveil.cli import ddql
 from meterveil.cli import options as opt
 from meterveil.data.files import data_folder
 from meterveil.errors import InputError, how_to_install
@@ -21,58 +20,98 @@ from meterveil.errors import InputError, how_to_install
 if TYPE_CHECKING:
     from datetime import date
 
+    from rich.progress import Progress
+
     from meterveil.data.household import Household
-    from meterveil.defenders.manager.run import Listeners, LoadedRun, Options
-    from meterveil.defenders.manager.training import Update
+    from meterveil.data.simulation import Setup
+    from meterveil.defenders.run_folder import TrainedRun
+    from meterveil.defenders.training_settings import Settings
+
+MANAGER = "manager"
+"""Default method."""
 
 _NEEDED = ("torch", "stable_baselines3", "gymnasium", "safetensors")
 
 
 @dataclass(frozen=True)
-class Asked:
-    """Keep what was typed, in a form that a run can write down and read again."""
+class Source:
+    """Data, battery, tariff and signatures of a training, as typed; a run records them to be resumed."""
 
     source: str = opt.SYNTHETIC
     house: int | None = None
     data: str | None = None
     start: str | None = None
     days: int = 10
-    preset: str = "fast"
-    probe: str = "transformer"
-    weight: float = 1.0
-    budget_days: float | None = None
-    choice: str = "sampled"
-    clip: bool = False
     seed: int = 0
     battery: str | None = None
     tariff: str = "paper"
     library: str | None = None
     reading: dict[str, Any] = field(default_factory=dict)
     aggregate: str = "mains"
-    method: str = ddql.PPO
+
+    def setup(self) -> Setup:
+        """Read battery, tariff and signatures."""
+        from meterveil.data import settings, signatures
+        from meterveil.data.simulation import Setup
+
+        library = signatures.library(Path(self.library) if self.library else None)
+        battery = settings.battery(Path(self.battery) if self.battery else None)
+        return Setup(library, battery, settings.tariff(self.tariff), self.seed)
+
+    def household(self) -> tuple[Household, list[date]]:
+        """Read the household and choose the training days."""
+        from meterveil.bench.simulation import household_for
+        from meterveil.data.load import load
+        from meterveil.data.protocols import PROTOCOLS
+        from meterveil.defenders.training_days import known_days
+
+        submeters = opt.from_submeters(self.aggregate)
+        if self.source in PROTOCOLS:
+            self._check_protocol()
+            protocol = PROTOCOLS[self.source]
+            house = data_folder(self.data) / protocol.dataset
+            return load(house, protocol.house, appliances=[]), list(protocol.training)
+        opt.check_applies(self.source, self.house, self.reading)
+        begin = opt.day_of(self.start, "--start") if self.start else None
+        household = household_for(self.source, self.house, begin, self.days, submeters, **self.reading)
+        return household, known_days(household, begin)[: self.days]
+
+    def _check_protocol(self) -> None:
+        """Refuse options that the protocol of a data set fixes."""
+        given = {"aggregate": self.aggregate != "mains", "house": self.house is not None}
+        given |= {"start": self.start is not None, **dict.fromkeys(self.reading, True)}
+        fixed = [f"--{name}" for name, is_given in given.items() if is_given]
+        if fixed:
+            raise InputError(
+                f"{', '.join(fixed)} cannot be used with {self.source}, whose house, mains and days are the "
+                "paper's; give the path of the data set instead"
+            )
 
 
 def train(
     source: Annotated[
         str,
-        typer.Argument(
-            help="redd or ukdale for the paper's days of a data set; or PATH as simulate takes it."
-        ),
+        typer.Argument(help="redd or ukdale for the paper's training days; or a PATH as for simulate."),
     ] = opt.SYNTHETIC,
     *,
-    method: Annotated[str, typer.Option(help="ppo; or ddql_flat or ddql_mi, to compare with.")] = ddql.PPO,
+    method: Annotated[str, typer.Option(help="manager; or ddql_flat or ddql_mi, for comparison.")] = MANAGER,
     preset: Annotated[
-        str, typer.Option(help="fast, patient (a longer horizon) or paper (its own settings).")
+        str, typer.Option(help="fast, patient (discounts less) or paper (as published).")
     ] = "fast",
-    probe: Annotated[str, typer.Option(help="transformer, lstm, cnn or identity.")] = "transformer",
-    weight: Annotated[float, typer.Option("--lambda", help="1: privacy alone, 0: cost alone.")] = 1.0,
+    probe: Annotated[str | None, typer.Option(help="transformer (default), lstm, cnn or identity.")] = None,
+    weight: Annotated[
+        float | None, typer.Option("--lambda", help="1: privacy only (default), 0: cost only.")
+    ] = None,
     budget_days: Annotated[
         float | None, typer.Option(help="Days to simulate; default: the preset's.")
     ] = None,
     choice: Annotated[
-        str, typer.Option(help="How the policy acts later: sampled, as it learns, or greedy.")
-    ] = "sampled",
-    seed: Annotated[int, typer.Option(min=0, help="Seed of all chance.")] = 0,
+        str | None, typer.Option(help="How the trained policy acts: sampled (default) or greedy.")
+    ] = None,
+    clip: Annotated[
+        bool, typer.Option("--clip", help="Accept signatures with more power than the battery has.")
+    ] = False,
+    seed: Annotated[int, typer.Option(min=0, help="Random seed.")] = 0,
     start: Annotated[str | None, typer.Option(help="First training day; default: the first one.")] = None,
     days: Annotated[int, typer.Option(min=1, help="Training days, at most; a data set's are fixed.")] = 10,
     data: Annotated[
@@ -80,14 +119,13 @@ def train(
     ] = None,
     house: opt.House = None,
     library: Annotated[Path | None, typer.Option(help="JSON file of signatures to replay.")] = None,
-    clip: Annotated[bool, typer.Option(help="Accept signatures stronger than the battery.")] = False,
     battery: Annotated[Path | None, typer.Option(help='JSON file, such as {"capacity_kwh": 5}.')] = None,
     tariff: Annotated[
         str, typer.Option(help="paper, flat:0.25, a .json file of bands or a .csv file of prices.")
     ] = "paper",
     out: opt.Out = Path("out/train"),
     resume: Annotated[
-        bool, typer.Option(help="Go on with the training in --out, as it was asked for.")
+        bool, typer.Option("--resume", help="Continue the training in --out with its own options.")
     ] = False,
     timestamp: opt.Timestamp = None,
     power: opt.Power = None,
@@ -96,166 +134,126 @@ def train(
     aggregate: opt.Aggregate = "mains",
     appliances: opt.Appliances = None,
 ) -> None:
-    """Train a defence: a probe on the household's own load, then the manager. Writes a run for export.
+    """Train a defence for a household and write a run folder, which evaluate, simulate and export read.
 
-    A training that was stopped, however, goes on with --resume.
+    Use --resume to continue an interrupted run.
     """
+    from meterveil.defenders import run_folder
+    from meterveil.defenders.training_settings import settings_for, settings_from_json
+
     missing = missing_parts()
     if missing:
         raise InputError(f"training needs {', '.join(missing)}; get it with {how_to_install('train')}")
-    given = opt.reading(timestamp, power, unit, timezone, appliances)
-    asked = Asked(
+    if resume:
+        document = run_folder.read_document(out)
+        if document["status"] == run_folder.FINISHED:
+            raise InputError(f"the training in {out} is finished; there is nothing to resume")
+        _show(learn(settings_from_json(document["options"]), Source(**document["asked"]), out), out)
+        return
+    given = {"probe": probe, "weight": weight, "budget_days": budget_days, "choice": choice}
+    changes = {name: value for name, value in given.items() if value is not None}
+    settings = settings_for(method, preset, **changes, **({"clip_signatures": True} if clip else {}))
+    if library and method != MANAGER:
+        raise InputError(f"{method} replays no signatures; leave --library out")
+    typed = Source(
         source=source,
         house=house,
         data=_text(data),
         start=start,
         days=days,
-        preset=preset,
-        probe=probe,
-        weight=weight,
-        budget_days=budget_days,
-        choice=choice,
-        clip=clip,
         seed=seed,
         battery=_text(battery),
         tariff=tariff,
         library=_text(library),
-        reading=given,
+        reading=opt.reading(timestamp, power, unit, timezone, appliances),
         aggregate=aggregate,
-        method=method,
     )
-    if ddql.is_asked(method, out if resume else None):
-        ddql.train(asdict(asked), out, resume, lambda known: _days_of(Asked(**known)))
-        return
-    if resume:
-        asked = _resumed(out)
-    else:
-        make_room(out)
-    _show(learn(asked, out), out)
+    run_folder.make_room(out, method)
+    _show(learn(settings, typed, out), out)
 
 
 def missing_parts() -> list[str]:
-    """Name what a training needs and is not installed."""
+    """List the packages that training needs and that are not installed."""
     return [name for name in _NEEDED if find_spec(name) is None]
 
 
-def _resumed(out: Path) -> Asked:
-    from meterveil.defenders.manager.run import FORMAT
-    from meterveil.defenders.runs import read_unfinished
-
-    return Asked(**read_unfinished(out, FORMAT)["asked"])
-
-
-def make_room(out: Path, even_unfinished: bool = False) -> None:
-    """Let a manager's training into a folder, if what is there may give way."""
-    from meterveil.defenders import runs
-    from meterveil.defenders.manager import probes, run
-
-    gives_way = (runs.FINISHED, runs.UNFINISHED) if even_unfinished else (runs.FINISHED,)
-    runs.make_room(out, run.FORMAT, (run.LIBRARY, probes.CARD), gives_way=gives_way)
-
-
-def learn(asked: Asked, out: Path) -> LoadedRun:
-    """Train as asked, or go on with what is in the folder, with a progress bar."""
+def learn(settings: Settings, source: Source, out: Path) -> TrainedRun:
+    """Train, or continue the training in the folder, with a progress bar."""
     from meterveil.bench.results import current_commit
-    from meterveil.data import settings, signatures
-    from meterveil.data.simulation import Setup
-    from meterveil.defenders.manager import run
+    from meterveil.defenders.training_settings import ManagerSettings
 
-    options = _options(asked)
-    library = signatures.library(Path(asked.library) if asked.library else None)
-    battery = settings.battery(Path(asked.battery) if asked.battery else None)
-    setup = Setup(library, battery, settings.tariff(asked.tariff), asked.seed)
-    household, days = _days_of(asked)
-    notes = {"asked": asdict(asked), "commit": current_commit()}
-    with _progress(options) as listeners:
-        return run.learn(household, days, setup, options, out, notes, listeners)
+    setup = source.setup()
+    household, days = source.household()
+    notes = {"asked": asdict(source), "commit": current_commit()}
+    with _progress() as bar:
+        if isinstance(settings, ManagerSettings):
+            from meterveil.defenders.manager import manager_training
 
+            probe = bar.add_task(f"{settings.probe} probe", total=settings.probe_epochs)
+            manager = bar.add_task("manager", total=settings.budget_minutes)
 
-def _options(asked: Asked) -> Options:
-    from meterveil.defenders.lessons import check_lambda
-    from meterveil.defenders.manager.policy import check_choice
-    from meterveil.defenders.manager.presets import preset
-    from meterveil.defenders.manager.probes import check_kind
-    from meterveil.defenders.manager.run import Options
+            def on_update(update: manager_training.Update) -> None:
+                reward = f"manager: reward {update.reward_per_decision:.3g} per decision"
+                bar.update(probe, visible=False)
+                bar.update(manager, completed=update.minutes, description=reward)
 
-    chosen = preset(asked.preset)
-    if asked.budget_days is not None:
-        chosen = replace(chosen, budget_days=asked.budget_days)
-    return Options(
-        chosen, check_kind(asked.probe), check_lambda(asked.weight), asked.clip, check_choice(asked.choice)
-    )
+            return manager_training.learn(
+                household,
+                days,
+                setup,
+                settings,
+                out,
+                notes,
+                lambda epoch, loss: bar.update(probe, completed=epoch + 1),
+                on_update,
+            )
+        from meterveil.defenders.ddql import ddql_training
 
+        task = bar.add_task(settings.method, total=settings.epochs)
 
-def _days_of(asked: Asked) -> tuple[Household, list[date]]:
-    """Find the household and the days that teach."""
-    from meterveil.bench.simulation import household_for
-    from meterveil.data.load import load
-    from meterveil.data.protocols import PROTOCOLS
+        def on_epoch(epoch: ddql_training.Epoch) -> None:
+            reward = f"{settings.method}: reward {epoch.reward:.3g} per minute"
+            bar.update(task, completed=epoch.days / settings.slots, description=reward)
 
-    if asked.source in PROTOCOLS:
-        protocol = PROTOCOLS[asked.source]
-        house = data_folder(asked.data) / protocol.dataset
-        return load(house, protocol.house, appliances=[]), list(protocol.training)
-    opt.check_applies(asked.source, asked.house, asked.reading)
-    begin = opt.day_of(asked.start, "--start") if asked.start else None
-    submeters = opt.from_submeters(asked.aggregate)
-    household = household_for(asked.source, asked.house, begin, asked.days, submeters, **asked.reading)
-    return household, _known_days(household, begin)[: asked.days]
-
-
-def _known_days(household: Household, begin: date | None) -> list[date]:
-    """List the days from `begin` on of which enough is known to learn from."""
-    import numpy as np
-
-    from meterveil.defenders.manager.reward import LEAST_KNOWN
-
-    return [
-        day
-        for day in household.days()
-        if (begin is None or day >= begin)
-        and np.mean(~np.isnan(household.day(day).aggregate_w)) >= LEAST_KNOWN
-    ]
+        return ddql_training.learn(household, days, setup, settings, out, notes, on_epoch)
 
 
 @contextmanager
-def _progress(options: Options) -> Iterator[Listeners]:
-    """Show how far probe and manager are, and what the manager earns."""
+def _progress() -> Iterator[Progress]:
+    """Open a progress bar with the time left."""
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
-    from meterveil.defenders.manager.probe_training import Recipe
-    from meterveil.defenders.manager.run import Listeners
-
     columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        probe = bar.add_task(f"{options.probe} probe", total=Recipe().epochs)
-        manager = bar.add_task("manager", total=options.preset.budget_minutes)
-
-        def on_update(update: Update) -> None:
-            earned = f"{update.reward_per_decision:.3g} a decision"
-            bar.update(probe, visible=False)
-            bar.update(manager, completed=update.minutes, description=f"manager: earns {earned}")
-
-        yield Listeners(lambda epoch, loss: bar.update(probe, completed=epoch + 1), on_update)
+        yield bar
 
 
-def _show(run: LoadedRun, out: Path) -> None:
+def _show(run: TrainedRun, out: Path) -> None:
     from meterveil.cli.tables import show_file, show_table
 
-    figures, probe = run.document["figures"], run.document["probe"]
-    last = run.document["curve"][-1]
-    rows = [
-        ["what", "value"],
-        ["decisions learned from", f"{figures['decisions']:,}"],
-        ["days simulated", f"{figures['minutes'] / 1440:,.0f}"],
-        ["reward a decision, at the end", f"{last['reward_per_decision']:.4g}"],
-        [f"{probe['kind']} probe: error on clean load", f"{probe['rmse_w']:.1f} W"],
-        ["moved on a training day", f"{figures['training_days_moved_kwh']:.2f} kWh"],
-        ["battery power on training days, RMS", f"{figures['training_days_rms_w']:.0f} W"],
-        ["state of charge at the end of a day", f"{figures['training_days_end_soc']:.2f}"],
+    figures, last = run.document["figures"], run.document["curve"][-1]
+    if run.method == MANAGER:
+        probe = run.document["probe"]
+        rows = [
+            ["decisions", f"{figures['decisions']:,}"],
+            ["days simulated", f"{figures['minutes'] / 1440:,.0f}"],
+            ["reward per decision, last update", f"{last['reward_per_decision']:.4g}"],
+            [f"error of the {probe['kind']} probe without a defence", f"{probe['rmse_w']:.1f} W"],
+            ["RMS battery power on training days", f"{figures['training_days_rms_w']:.0f} W"],
+        ]
+    else:
+        rows = [
+            ["days simulated", f"{last['days']:,}"],
+            ["reward per minute, last epoch", f"{last['reward']:.4g}"],
+            ["standard deviation of the load", f"{figures['training_days_load_std_w']:.0f} W"],
+            ["standard deviation of the meter", f"{figures['training_days_meter_std_w']:.0f} W"],
+        ]
+    rows += [
+        ["throughput on training days", f"{figures['training_days_moved_kwh']:.2f} kWh a day"],
+        ["state of charge at midnight", f"{figures['training_days_end_soc']:.2f}"],
     ]
-    show_table(rows, f"{run.document['household']}: trained")
+    show_table([["figure", "value"], *rows], f"{run.document['household']}: trained {run.method}")
     show_file("run", out)
 
 

@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import cast
 
 from meterveil.core.rollout import Policy
+from meterveil.defenders import rationed
 from meterveil.defenders.best_effort import BestEffort
 from meterveil.defenders.flat import Flat
 from meterveil.defenders.flat_decoys import FlatDecoys
@@ -18,6 +19,7 @@ from meterveil.defenders.random import PAPER_RATE, RandomDecoys
 from meterveil.defenders.random_equal import RandomEqual
 from meterveil.defenders.rule_based import RuleBased
 from meterveil.defenders.stepping import LazyCharging, LazyStepping, RandomCharging
+from meterveil.defenders.training_settings import METHODS
 from meterveil.errors import unknown
 from meterveil.plugins import DEFENCE_GROUP, build_offered, offered_names, package_offering
 
@@ -36,14 +38,6 @@ DEFENDERS: dict[str, Callable[[], Policy]] = {
     "stepping_rc": RandomCharging,
 }
 
-METHODS: dict[str, str] = {
-    "manager": "meterveil.defenders.manager.presets",
-    "ddql_flat": "meterveil.defenders.ddql.settings",
-    "ddql_mi": "meterveil.defenders.ddql.settings",
-    "rationed": "meterveil.defenders.rationed",
-}
-"""Training methods and wrappers -> module with their `VERSION`; none of them imports torch."""
-
 
 def defender(name: str) -> Policy:
     """Build the defence of this name with its documented settings."""
@@ -60,26 +54,19 @@ def known_defences() -> tuple[str, ...]:
 
 
 def version_of(name: str) -> int | str:
-    """Return the `VERSION` of a defence's or a training method's module, for cache keys.
+    """Return the `VERSION` of a defence or a training method, for cache keys.
 
     A defence of another package also has that package's version.
     """
     base = name.partition(":")[0]
     if base in METHODS:
-        module = METHODS[base]
-    elif base in DEFENDERS or base in known_defences():
-        made: object = DEFENDERS.get(base) or defender(base)
-        module = _module_of(made)
-    else:
-        raise unknown("defence", name, (*known_defences(), *METHODS))
-    version: int = getattr(import_module(module), "VERSION", 1)
+        return METHODS[base].VERSION
+    if base == "rationed":
+        return rationed.VERSION
+    policy_module = import_module(type(defender(base)).__module__)
+    version: int = getattr(policy_module, "VERSION", 1)
     package = package_of(base)
     return f"{package}, version {version}" if package else version
-
-
-def _module_of(made: object) -> str:
-    plain = made.func if isinstance(made, partial) else made
-    return plain.__module__
 
 
 def package_of(name: str) -> str | None:

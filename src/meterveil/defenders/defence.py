@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import date
-from importlib import import_module
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -15,45 +14,14 @@ from meterveil.core.battery import Battery
 from meterveil.core.decoys import Library
 from meterveil.core.rollout import Policy
 from meterveil.core.tariff import PAPER_TARIFF, Tariff
+from meterveil.data.settings import battery_values
 from meterveil.data.signatures import library as read_library
 from meterveil.data.simulation import Setup
 from meterveil.defenders import defender, known_defences, package_of
-from meterveil.defenders.bundle import MANIFEST, battery_from, load_bundle, tariff_from
+from meterveil.defenders.bundle import MANIFEST, Bundle, load_bundle, tariff_document
 from meterveil.defenders.random_equal import EQUAL, RandomEqual
-from meterveil.errors import InputError, how_to_install, unknown
-
-MANAGER = "manager"
-"""Method of the paper's own defence."""
-
-LOADERS: dict[str, str] = {
-    "meterveil-run-1": "meterveil.defenders.manager.run:load_run",
-    "meterveil-ddql-1": "meterveil.defenders.ddql.run:load_ddql",
-}
-"""Format of a run folder -> function that reads it, loaded when needed."""
-
-
-class TrainedRun(NamedTuple):
-    """Finished training that was read from a run folder or a bundle."""
-
-    policy: Policy
-    library: Library | None  # signatures that the policy replays; None where it replays none
-    document: dict[str, Any]  # contents of `run.json`, or of the bundle's card
-
-    @property
-    def method(self) -> str:
-        """Training method: `manager`, `ddql_flat` or `ddql_mi`."""
-        return str(self.document["options"].get("method", MANAGER))
-
-    @property
-    def battery(self) -> Battery:
-        """Battery of the training."""
-        return battery_from(self.document["battery"])
-
-    def seen(self, household: str, days: Sequence[date]) -> list[date]:
-        """List the days of a household that the training used."""
-        if self.document["household"] != household:
-            return []
-        return [day for day in days if str(day) in self.document["days"]]
+from meterveil.defenders.run_folder import RUN, TrainedRun, load_trained
+from meterveil.errors import InputError, unknown
 
 
 @dataclass(frozen=True)
@@ -63,12 +31,16 @@ class Defence:
     name: str
     policies: tuple[Policy, ...]
     trainings: tuple[TrainedRun, ...] = field(default=(), repr=False)
-    """Trainings that the policies come from; empty for a defence that learns nothing."""
+    """Trainings that the policies come from; empty for an untrained defence."""
+    bundle: Bundle | None = field(default=None, repr=False)
+    """Bundle that the policy comes from, if any."""
 
     @property
     def method(self) -> str:
         """Training method, or the name of an untrained defence."""
-        return self.trainings[0].method if self.trainings else self.name
+        if self.trainings:
+            return self.trainings[0].method
+        return str(self.bundle.card["defence"]) if self.bundle else self.name
 
     @property
     def training_seconds(self) -> tuple[float, ...]:
@@ -86,7 +58,8 @@ class Defence:
         """Settings for the runs table."""
         if not self.trainings:
             package = package_of(self.name)
-            return {"defence": self.name} | ({"package": package} if package else {})
+            method = {"method": self.method} if self.bundle else {}
+            return {"defence": self.name, **method} | ({"package": package} if package else {})
         first = self.trainings[0].document
         options = {name: first["options"].get(name) for name in ("probe", "weight", "choice")}
         return {
@@ -119,10 +92,12 @@ def find_defence(text: str) -> Defence:
     name = folder.resolve().name
     if (folder / MANIFEST).exists():
         bundle = load_bundle(folder)
-        run = TrainedRun(bundle.policy, bundle.library, dict(bundle.card))
-        return Defence(name, (run.policy,), (run,))
-    runs = [folder] if (folder / "run.json").exists() else sorted(p.parent for p in folder.glob("*/run.json"))
-    return trained_defence(name, runs or [folder])
+        library = bundle.library if "library" in bundle.card else None
+        trained = bool(bundle.card.get("days"))
+        runs = (TrainedRun(bundle.policy, library, dict(bundle.card)),) if trained else ()
+        return Defence(name, (bundle.policy,), runs, bundle)
+    folders = [folder] if (folder / RUN).exists() else sorted(path.parent for path in folder.glob(f"*/{RUN}"))
+    return trained_defence(name, folders or [folder])
 
 
 def find_defences(texts: Sequence[str]) -> list[Defence]:
@@ -143,23 +118,6 @@ def trained_defence(name: str, folders: Sequence[Path]) -> Defence:
     return Defence(name, tuple(run.policy for run in trainings), trainings)
 
 
-def load_trained(folder: Path) -> TrainedRun:
-    """Read a run folder of any method, without torch."""
-    try:
-        runs = import_module("meterveil.defenders.runs")
-    except ImportError as error:
-        raise InputError(f"a run needs safetensors; get it with {how_to_install('train')}") from error
-    kind = runs.format_of(folder)
-    if kind not in LOADERS:
-        raise InputError(
-            f"{folder} holds no training ({runs.RUN} of {' or '.join(LOADERS)}); "
-            "write one with meterveil train"
-        )
-    module, function = LOADERS[kind].split(":")
-    run = getattr(import_module(module), function)(folder)
-    return TrainedRun(run.policy, getattr(run, "library", None), run.document)
-
-
 def common_setup(
     defences: Sequence[Defence],
     library: Path | None = None,
@@ -172,12 +130,18 @@ def common_setup(
     Values that are not given come from the trainings, or are the defaults without any. A policy can act only
     with the signatures that it was trained with; another battery or tariff is allowed.
     """
-    runs = [run for defence in defences for run in defence.trainings]
+    sources: list[TrainedRun | Bundle] = []
+    for defence in defences:
+        sources += defence.trainings
+        if defence.bundle and not defence.trainings:
+            sources.append(defence.bundle)
     if battery is None:
-        battery = battery_from(_agreed(runs, "battery")) if runs else Battery()
+        _check_agree("battery", [battery_values(source.battery) for source in sources])
+        battery = sources[0].battery if sources else Battery()
     if tariff is None:
-        tariff = tariff_from(_agreed(runs, "tariff")) if runs else PAPER_TARIFF
-    return Setup(_common_library(runs, library), battery, tariff, seed)
+        _check_agree("tariff", [tariff_document(source.tariff) for source in sources])
+        tariff = sources[0].tariff if sources else PAPER_TARIFF
+    return Setup(_common_library(sources, library), battery, tariff, seed)
 
 
 def check_unseen(defence: Defence, household: str, days: Sequence[date]) -> None:
@@ -193,8 +157,8 @@ def equal_kwh(moved_kwh: Sequence[float]) -> float:
     return round(float(np.mean(moved_kwh)), 3)
 
 
-def _common_library(runs: Sequence[TrainedRun], path: Path | None) -> Library:
-    known = [run.library for run in runs if run.library is not None]
+def _common_library(sources: Sequence[TrainedRun | Bundle], path: Path | None) -> Library:
+    known = [source.library for source in sources if source.library is not None]
     chosen = known[0] if known and path is None else read_library(path)
     if any(library.digest() != chosen.digest() for library in known):
         raise InputError(
@@ -204,13 +168,11 @@ def _common_library(runs: Sequence[TrainedRun], path: Path | None) -> Library:
     return chosen
 
 
-def _agreed(runs: Sequence[TrainedRun], key: str) -> Any:
-    first = runs[0].document[key]
-    if any(run.document[key] != first for run in runs):
+def _check_agree(what: str, values: Sequence[object]) -> None:
+    if any(value != values[0] for value in values):
         raise InputError(
-            f"the runs were trained with different settings of {key}; evaluate them one at a time"
+            f"the runs were trained with different settings of {what}; evaluate them one at a time"
         )
-    return first
 
 
 def _kwh(text: str) -> float:

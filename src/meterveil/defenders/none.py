@@ -1,4 +1,6 @@
-"""No defence: the battery rests and the meter tells everything."""
+"""No defence: the battery rests."""
+
+from dataclasses import dataclass
 
 from meterveil.core.executor import Command, idle
 from meterveil.core.rollout import View
@@ -7,12 +9,13 @@ VERSION = 1
 """Raise it when a change alters what this defence does."""
 
 
+@dataclass(frozen=True)
 class NoDefence:
-    """Idle always."""
+    """Policy that never uses the battery."""
 
     def initial(self, batch: int) -> None:
-        """Remember nothing."""
+        """Return no memory."""
 
     def decide(self, view: View, memory: None) -> tuple[Command, None]:
-        """Do nothing for a minute."""
+        """Idle."""
         return idle(view.library, len(view.load_w)), memory

@@ -22,9 +22,8 @@ from meterveil.data.files import data_folder
 from meterveil.data.settings import library as read_library
 from meterveil.data.simulation import Setup
 from meterveil.defenders.manager import probes
-from meterveil.defenders.manager.presets import PRESETS, preset
-from meterveil.defenders.manager.run import Options
-from meterveil.defenders.manager.training import own_randomness
+from meterveil.defenders.manager.ppo import own_randomness
+from meterveil.defenders.training_settings import MANAGER_PRESETS, manager_settings
 from meterveil.endings import ending_in_one_line
 
 PLAYS = 64
@@ -32,10 +31,10 @@ PLAYS = 64
 
 def measure(house: House, asked: argparse.Namespace) -> None:
     """Measure one house, and keep the cards of each snapshot as soon as it is done."""
-    options, folder = Options(preset(asked.preset)), asked.runs / f"{house.name}-{asked.preset}"
+    options, folder = manager_settings(asked.preset), asked.runs / f"{house.name}-{asked.preset}"
     training = Asked(house.household, house.protocol.training, house.setup, options)
     snapshots = learn_with_snapshots(training, folder)
-    panel, table = house.panel(probes.load(folder), options.preset), _table(asked.preset)
+    panel, table = house.panel(probes.load(folder), options), _table(asked.preset)
     shared = _settings(house, panel, asked, snapshots[-1])
     with own_randomness():
         for snapshot in (*snapshots[::4], *snapshots[2::4], *snapshots[1::2]):  # the ends say most
@@ -68,7 +67,9 @@ def main() -> None:
     parser.add_argument("houses", nargs="*", default=["redd", "ukdale"], help="protocols; default: both")
     parser.add_argument("--data", type=Path, help="folder of data sets; default: $METERVEIL_DATA")
     parser.add_argument("--library", type=Path, help="JSON file of signatures; default: the synthetic ones")
-    parser.add_argument("--preset", choices=list(PRESETS), default="fast", help="how the manager learns")
+    parser.add_argument(
+        "--preset", choices=list(MANAGER_PRESETS), default="fast", help="how the manager learns"
+    )
     parser.add_argument("--plays", type=int, default=PLAYS, help="how often the days are played")
     parser.add_argument(
         "--runs", type=Path, default=Path("out/alignment"), help="folder that keeps trainings"

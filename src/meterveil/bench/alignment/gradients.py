@@ -16,7 +16,7 @@ from meterveil.bench.alignment.risks import Risk
 from meterveil.bench.alignment.rollouts import Decisions, Rollouts
 from meterveil.core.arrays import FloatArray
 from meterveil.core.env import OBSERVATION, WINDOW
-from meterveil.defenders.manager.policy import Mlp
+from meterveil.defenders.manager.manager_policy import Mlp
 
 REACH = 128
 """Minutes back up to which a decision changes what an attacker says: the longest window of any."""

@@ -30,10 +30,10 @@ from meterveil.data.load import load
 from meterveil.data.protocols import Protocol, protocol
 from meterveil.data.simulation import Setup, episodes
 from meterveil.data.splits import Days
-from meterveil.defenders.manager.policy import ManagerPolicy
-from meterveil.defenders.manager.presets import Preset
+from meterveil.defenders.manager.manager_policy import ManagerPolicy
+from meterveil.defenders.manager.probe_reward import ProbeReward
 from meterveil.defenders.manager.probes import Probe
-from meterveil.defenders.manager.reward import ProbeReward
+from meterveil.defenders.training_settings import ManagerSettings
 
 PROBE, FAMILY = "probe", "all six"
 """Names of two that read beside the attackers: the proxy itself, and the mean of the paper's six."""
@@ -79,7 +79,7 @@ class House:
         taught = trial.taught({trial.test.key: self.household})
         return [Job(name, trial.fitted, taught, trial.seed) for name in PAPER_SIX]
 
-    def panel(self, probe: Probe, chosen: Preset) -> Panel:
+    def panel(self, probe: Probe, chosen: ManagerSettings) -> Panel:
         """Gather all who read the days of the rollouts."""
         params, one = EnvParams(self.setup.battery, self.setup.library), self.jobs()[0]
         attackers = fixed(PAPER_SIX, one.households, one.targets, one.seed, workers=1)
@@ -111,7 +111,7 @@ class Panel:
     params: EnvParams
     days: Scenario
     probe: Probe
-    preset: Preset
+    preset: ManagerSettings
     attackers: Mapping[str, Attacker]
     truth: Truth
 

@@ -17,7 +17,7 @@ from meterveil.bench.alignment.rollouts import Rollouts
 from meterveil.core.arrays import FloatArray, IntArray
 from meterveil.core.env import WINDOW
 from meterveil.core.scenario import Scenario
-from meterveil.defenders.manager.reward import LOSSES, ProbeReward
+from meterveil.defenders.manager.probe_reward import LOSSES, ProbeReward
 
 Truth = Mapping[str, FloatArray]
 """Appliance -> (day, lead + minute) what it really drew; NaN where that is unknown."""

@@ -14,7 +14,7 @@ from meterveil.core.env import WINDOW, EnvParams, seen
 from meterveil.core.executor import Command, replay_signature
 from meterveil.core.rollout import View, rollout
 from meterveil.core.scenario import Scenario
-from meterveil.defenders.manager.policy import ManagerPolicy
+from meterveil.defenders.manager.manager_policy import ManagerPolicy
 
 
 class Decisions(NamedTuple):

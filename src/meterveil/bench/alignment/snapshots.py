@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,29 +13,30 @@ from safetensors.numpy import load as load_arrays
 from safetensors.numpy import save as arrays_bytes
 
 from meterveil.core.env import EnvParams
+from meterveil.core.scenario import Scenario
 from meterveil.data.household import Household
 from meterveil.data.outputs import write_whole
 from meterveil.data.simulation import Setup
 from meterveil.data.splits import Days
 from meterveil.data.windows import Scaler
-from meterveil.defenders import checkpoints, runs
-from meterveil.defenders.lessons import training_scenario
-from meterveil.defenders.manager import checkpoint
-from meterveil.defenders.manager.env import TrainingHouseholds
-from meterveil.defenders.manager.policy import Mlp
+from meterveil.defenders.bundle import hash_of
+from meterveil.defenders.manager import manager_training, ppo
+from meterveil.defenders.manager.manager_policy import Mlp
+from meterveil.defenders.manager.manager_training import learn
+from meterveil.defenders.manager.probe_reward import ProbeReward
 from meterveil.defenders.manager.probes import CARD, Probe
 from meterveil.defenders.manager.probes import load as load_probe
-from meterveil.defenders.manager.reward import ProbeReward
-from meterveil.defenders.manager.run import (
-    FORMAT,
+from meterveil.defenders.run_folder import (
+    CHECKPOINT,
+    FINISHED,
     RUN,
-    Listeners,
-    Options,
-    learn,
-    load_run,
+    load_trained,
+    read_checkpoint,
     read_document,
+    run_document,
 )
-from meterveil.defenders.manager.training import CHECKPOINT, Lesson, actor, build, own_randomness
+from meterveil.defenders.training_days import training_scenario
+from meterveil.defenders.training_settings import ManagerSettings
 from meterveil.errors import InputError
 
 FOLDER = "snapshots"
@@ -57,7 +58,7 @@ class Snapshot(NamedTuple):
     @property
     def digest(self) -> str:
         """Hash the weights, as a run states those that it ends with."""
-        return runs.hash_of(arrays_bytes(self.network.arrays()))
+        return hash_of(arrays_bytes(self.network.arrays()))
 
 
 @dataclass(frozen=True)
@@ -67,23 +68,21 @@ class Asked:
     household: Household
     days: Days
     setup: Setup
-    options: Options
+    options: ManagerSettings
 
     @property
     def params(self) -> EnvParams:
         """Fix what an episode does not change."""
         return EnvParams(self.setup.battery, self.setup.library)
 
-    def lesson(self, probe: Probe) -> Lesson:
-        """Say what is learned where this probe pays."""
-        scenario, options = training_scenario(self.household, self.days, self.setup), self.options
-        rest = (options.preset, options.weight, self.setup.seed, options.clip_signatures)
-        return Lesson(self.params, scenario, probe, *rest)
+    @property
+    def scenario(self) -> Scenario:
+        """Make one episode of every day."""
+        return training_scenario(self.household, self.days, self.setup)
 
     def document(self) -> dict[str, Any]:
         """Say it as a run does, without how far it has come."""
-        said = runs.begun(FORMAT, self.household, self.days, self.setup, {})
-        said |= {"library": self.setup.library.digest(), **asdict(self.options)}
+        said = run_document(self.options, self.household, self.days, self.setup, {})
         known: dict[str, Any] = json.loads(json.dumps(said))
         return {name: value for name, value in known.items() if name not in _STANDING}
 
@@ -98,8 +97,8 @@ def learn_with_snapshots(asked: Asked, folder: Path) -> list[Snapshot]:
         _check_asked(asked, folder)
     if not _is_finished(folder):
         _keep_begun(asked, folder)
-        listeners = Listeners(on_update=lambda _: _keep_latest(folder))
-        learn(asked.household, asked.days, asked.setup, asked.options, folder, listeners=listeners)
+        where = (asked.household, asked.days, asked.setup, asked.options, folder)
+        learn(*where, on_update=lambda _: _keep_latest(folder))
     document = read_document(folder)
     count = len(document["curve"])
     snapshots = [_read(folder / FOLDER, round(share * count)) for share in SHARES]
@@ -110,31 +109,31 @@ def learn_with_snapshots(asked: Asked, folder: Path) -> list[Snapshot]:
 
 def first_network(asked: Asked) -> Mlp:
     """Draw the weights that a training begins with; they depend on the seed and on no reward."""
-    lesson = asked.lesson(Probe("identity", Scaler(0.0, 1.0)))
-    reward = ProbeReward(lesson.probe, lesson.scenario)
-    households = TrainingHouseholds(lesson.params, lesson.scenario, reward, lesson.preset)
-    with own_randomness():
-        return actor(build(lesson, households))
+    scenario = asked.scenario
+    reward = ProbeReward(Probe("identity", Scaler(0.0, 1.0)), scenario)
+    households = ppo.TrainingHouseholds(asked.params, scenario, reward, asked.options)
+    with ppo.own_randomness():
+        return ppo.actor(ppo.build(asked.options, households, asked.setup.seed))
 
 
 def _check_asked(asked: Asked, folder: Path) -> None:
     """Refuse another training: first by what it says of itself, then by the very readings and the probe."""
     document = read_document(folder)
-    said = {**document, **document["options"]}
-    other = [name for name, value in asked.document().items() if said.get(name) != value]
+    other = [name for name, value in asked.document().items() if document.get(name) != value]
     if other:
         raise InputError(
             f"the training in {folder} is not the one asked for (other: {', '.join(other)}); "
             "give another folder, or remove this one"
         )
     if (folder / CHECKPOINT).exists():
-        checkpoints.read(folder / CHECKPOINT, checkpoint.FORMAT, asked.lesson(load_probe(folder)).key())
+        key = manager_training.key_of(asked.options, asked.setup, asked.scenario, load_probe(folder))
+        read_checkpoint(folder / CHECKPOINT, key)
 
 
 def _is_finished(folder: Path) -> bool:
-    if not (folder / RUN).exists() or read_document(folder)["status"] != runs.FINISHED:
+    if not (folder / RUN).exists() or read_document(folder)["status"] != FINISHED:
         return False
-    load_run(folder)  # refuses what was altered
+    load_trained(folder)  # refuses what was altered
     return True
 
 
@@ -153,7 +152,7 @@ def _keep_latest(folder: Path) -> None:
     with safe_open(folder / CHECKPOINT, framework="numpy") as file:
         update = len(json.loads(file.metadata()["state"])["curve"])
         layers = [
-            [file.get_tensor(f"policy/{name}.{part}") for part in ("weight", "bias")] for name in _LAYERS
+            [file.get_tensor(f"policy:{name}.{part}") for part in ("weight", "bias")] for name in _LAYERS
         ]
     weights, biases = zip(*layers, strict=True)
     network = Mlp(tuple(np.ascontiguousarray(weight.T) for weight in weights), tuple(biases))

@@ -24,7 +24,8 @@ from meterveil.data.load import load
 from meterveil.data.protocols import PROTOCOLS, Protocol
 from meterveil.data.signatures import library as read_library
 from meterveil.data.simulation import Run, figures
-from meterveil.defenders.defence import Defence, TrainedRun, common_setup, load_trained
+from meterveil.defenders.defence import Defence, common_setup
+from meterveil.defenders.run_folder import TrainedRun, load_trained
 from meterveil.endings import ending_in_one_line
 from meterveil.errors import InputError
 from meterveil.plots.library import library_figure

@@ -47,6 +47,7 @@ from meterveil.defenders import version_of
 from meterveil.defenders.defence import Defence, equal_kwh, find_defence, trained_defence
 from meterveil.defenders.random_equal import RandomEqual
 from meterveil.defenders.rationed import Rationed
+from meterveil.defenders.training_settings import settings_for
 
 _LIBRARIES = ("numpy", "torch", "stable_baselines3", "scipy")
 _PROBE_FILES = ("probe.safetensors", "probe.json")
@@ -71,11 +72,11 @@ class ProbeSpec:
 
     def fit(self, workspace: Workspace, key: str) -> dict[str, Any]:
         """Fit it as a training would that has no fitted probe."""
-        from meterveil.defenders.manager import probe_training, probes, training  # noqa: PLC0415  torch
+        from meterveil.defenders.manager import ppo, probe_training, probes  # noqa: PLC0415  torch
 
         began, home = time.perf_counter(), workspace.household(self.dataset, self.house)
         days = training_days(workspace, self.dataset, self.house)
-        with training.own_randomness():
+        with ppo.own_randomness():
             recipe = probe_training.Recipe(epochs=self.epochs)
             fitted = probe_training.train_probe(self.kind, home, days, self.seed, recipe)
         probes.save(fitted, workspace.folder("probe", key))
@@ -122,11 +123,11 @@ class TrainingSpec:
         setup = Setup(library, Battery(**dict(self.battery)), seed=self.seed)
         notes: dict[str, Any] = {"commit": current_commit()}
         if self.training.method != MANAGER:
-            from meterveil.defenders.ddql.run import learn as learn_ddql  # noqa: PLC0415  torch
+            from meterveil.defenders.ddql.ddql_training import learn as learn_ddql  # noqa: PLC0415  torch
 
             learn_ddql(home, days, setup, self.settings(), folder, notes)
             return {}
-        from meterveil.defenders.manager.run import learn  # noqa: PLC0415  torch
+        from meterveil.defenders.manager.manager_training import learn  # noqa: PLC0415  torch
 
         source = workspace.folder("probe", self.probe)
         outputs.write_all({folder / name: partial(shutil.copyfile, source / name) for name in _PROBE_FILES})
@@ -137,22 +138,15 @@ class TrainingSpec:
 
     def settings(self) -> Any:
         """Return the settings of the method's trainer."""
-        asked, budget_days = self.training, self.training.budget_days
-        if asked.method != MANAGER:
-            from meterveil.defenders.ddql import run, settings  # noqa: PLC0415  torch
-
-            chosen = settings.preset(asked.preset)
-            cut = chosen if budget_days is None else chosen.within(budget_days)
-            return run.Options(asked.method, cut, asked.weight)
-        from meterveil.defenders.manager.presets import preset  # noqa: PLC0415  torch
-        from meterveil.defenders.manager.run import Options  # noqa: PLC0415  torch
-
-        shortened = preset(asked.preset)
-        if budget_days is not None:
-            shortened = replace(shortened, budget_days=budget_days)
-        # A battery of less power replays signatures cut to its power, as the paper's must have done.
-        is_cut = any(name == "charge_w" for name, _ in self.battery)
-        return Options(shortened, asked.probe, asked.weight, clip_signatures=is_cut)
+        asked = self.training
+        changes: dict[str, Any] = {"weight": asked.weight}
+        if asked.budget_days is not None:
+            changes["budget_days"] = asked.budget_days
+        if asked.method == MANAGER:
+            # A battery of less power replays signatures cut to its power, as the paper's must have done.
+            is_cut = any(name == "charge_w" for name, _ in self.battery)
+            changes |= {"probe": asked.probe, "probe_epochs": asked.probe_epochs, "clip_signatures": is_cut}
+        return settings_for(asked.method, asked.preset, **changes)
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Lets a Q-network act in many days side by side, mostly as it thinks best and sometimes by chance."""
+"""Days of a DDQL epoch, in which a Q-network acts with random exploration."""
 
 from __future__ import annotations
 
@@ -12,65 +12,65 @@ from meterveil.core.arrays import BoolArray, FloatArray, IntArray
 from meterveil.core.battery import Battery, BatteryState, Connection
 from meterveil.core.env import seen
 from meterveil.core.scenario import Scenario
-from meterveil.defenders.ddql.learner import Float32Array
-from meterveil.defenders.ddql.policy import QPolicy
-from meterveil.defenders.ddql.settings import Settings
+from meterveil.defenders.ddql.ddql_policy import QPolicy
+from meterveil.defenders.ddql.q_learner import Float32Array
+from meterveil.defenders.training_settings import DdqlSettings
 
 _NEAR_STEPS = 6.0
-"""Spread of the random actions that are taken near the best one, in actions."""
+"""Standard deviation of random actions near the best one, in actions."""
 
 
 class Days(NamedTuple):
-    """The world of an epoch, (minute, slot) each."""
+    """Days of an epoch, (minute, slot) each."""
 
     load_w: FloatArray
     minute_of_day: IntArray
     day: IntArray
     price: FloatArray
-    minutes: IntArray  # (slot,) how long each day is
+    minutes: IntArray  # (slot,) length of each day
 
 
 class Played(NamedTuple):
-    """What happened in a block, (minute, slot)."""
+    """Record of a block, (minute, slot)."""
 
     load_w: FloatArray
     price: FloatArray
-    observation: Float32Array  # (minute + 1, slot, 6): the last one is behind the block
+    observation: Float32Array  # (minute + 1, slot, 6): the last one follows the block
     action: IntArray
     power_w: FloatArray
-    over: BoolArray  # it was the last minute of the day
+    over: BoolArray  # last minute of the day
 
 
 def days_of(scenario: Scenario, rows: IntArray) -> Days:
-    """Lay these rows out minute by minute."""
+    """Return these rows minute by minute."""
     picked = scenario.rows(rows)
     load_w, price = (_laid(picked, part) for part in (picked.load_w, picked.price))
     clock, day = (_laid(picked, part).astype(np.int64) for part in (picked.minute_of_day, picked.day))
     return Days(load_w, clock, day, price, picked.minutes)
 
 
-def explore_chance(settings: Settings, epoch: int) -> float:
-    """Return the chance of a random action in an epoch."""
+def explore_chance(settings: DdqlSettings, epoch: int) -> float:
+    """Return the probability of a random action in an epoch."""
     passed = epoch / max(settings.epochs * settings.explore_share, 1e-9)
     return max(1.0 - passed, settings.explore_least)
 
 
 @dataclass(frozen=True)
 class Player:
-    """Act in the days of one epoch."""
+    """Simulation of one epoch with exploration."""
 
     battery: Battery
-    settings: Settings
+    settings: DdqlSettings
     days: Days
     explore: float
 
     def initial(self, rng: np.random.Generator) -> BatteryState:
-        """Begin every day with any SoC: tomorrow does not begin with half of the charge either."""
+        """Begin every day with a random SoC."""
         slots = self.days.load_w.shape[1]
         return BatteryState(self._any_soc(slots, rng), np.zeros(slots))
 
     def restarted(self, state: BatteryState, rng: np.random.Generator) -> BatteryState:
-        """Put some batteries into another state, so that every hour is met with any SoC and any budget."""
+        """Give some batteries a random SoC and budget, so that every hour is seen with all of them."""
         slots = len(state.soc)
         again, soc = rng.random(slots) < self.settings.restart_share, self._any_soc(slots, rng)
         spent_kwh = rng.random(slots) * np.minimum(self.battery.budget_kwh, 1e6)
@@ -104,7 +104,7 @@ class Player:
         return seen(self.battery, state, days.load_w[now], days.minute_of_day[now], days.price[now])
 
     def _chosen(self, policy: QPolicy, observation: Float32Array, rng: np.random.Generator) -> IntArray:
-        """Take the best action or, by chance, any other or one near the best."""
+        """Take the best action or, at random, any action or one near the best."""
         slots, last = len(observation), len(policy.powers_w) - 1
         best = np.argmax(policy.values(observation.astype(np.float64)), axis=1)
         chance, anywhere = rng.random((2, slots)), rng.integers(last + 1, size=slots)

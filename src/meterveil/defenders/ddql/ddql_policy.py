@@ -1,4 +1,4 @@
-"""What double Q-learning leaves: a network that values battery powers, acting with NumPy alone."""
+"""Policy of the DDQL defences: a network that values battery powers, with NumPy only."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ LAYERS = 3
 
 @dataclass(frozen=True)
 class QPolicy:
-    """Ask every minute for the battery power that is valued most; remembers nothing between minutes.
+    """Policy that asks every minute for the battery power of the highest value.
 
-    Values are computed in double precision: a matrix product may round otherwise for a batch than for one
-    household, and in single precision that could now and then turn a choice.
+    Values are computed in double precision: in single precision a matrix product may round differently for a
+    batch than for one household, and that could change a choice.
     """
 
     weights: tuple[FloatArray, ...]  # (in, out) of each layer; the first takes `env.seen` as it is
     biases: tuple[FloatArray, ...]  # (out,) of each layer
-    powers_w: FloatArray  # (action,) what each action asks for
+    powers_w: FloatArray  # (action,) power of each action
 
     def __post_init__(self) -> None:
         shapes = [
@@ -39,24 +39,24 @@ class QPolicy:
         ]
         if not all(fits) or self.powers_w.shape != (widths[-1],):
             raise InputError(
-                f"a policy's layers are of shapes {shapes} and value {self.powers_w.shape} powers; they need "
-                f"to lead from {len(OBSERVATION)} inputs to one value for each power"
+                f"the layers of the policy have the shapes {shapes} and value {self.powers_w.shape} powers; "
+                f"they must lead from {len(OBSERVATION)} inputs to one value per power"
             )
 
     @classmethod
     def of(cls, arrays: Mapping[str, FloatArray]) -> QPolicy:
-        """Build the policy from what `arrays` returned."""
+        """Build the policy from named arrays."""
         try:
             layers = [(arrays[f"weight_{n}"], arrays[f"bias_{n}"]) for n in range(LAYERS)]
             weights, biases = zip(*layers, strict=True)
             return cls(weights, biases, arrays["powers_w"])
         except KeyError as error:
             raise InputError(
-                f"a policy's weights lack {error}; they need {LAYERS} layers and powers"
+                f"the weights of the policy lack {error}; they need {LAYERS} layers and powers"
             ) from error
 
     def arrays(self) -> dict[str, FloatArray]:
-        """Name everything that the policy is made of."""
+        """Return layers and powers as named arrays."""
         weights = {f"weight_{n}": part for n, part in enumerate(self.weights)}
         biases = {f"bias_{n}": part for n, part in enumerate(self.biases)}
         return {**weights, **biases, "powers_w": self.powers_w}
@@ -70,7 +70,7 @@ class QPolicy:
         return answer
 
     def initial(self, batch: int) -> None:
-        """Remember nothing."""
+        """Return no memory."""
 
     def decide(self, view: View, memory: None) -> tuple[Command, None]:
         """Ask for the power of the highest value; the battery delivers what it can."""

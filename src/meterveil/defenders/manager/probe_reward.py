@@ -1,4 +1,4 @@
-"""The manager's reward: how much harder a replay made the probe's work, less what it cost (section 5, D5)."""
+"""Reward of the manager: increase of the probe's loss minus cost (section 5, D5)."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ import numpy.typing as npt
 from meterveil.core.arrays import BoolArray, FloatArray, IntArray
 from meterveil.core.env import WINDOW, EnvState
 from meterveil.core.scenario import Scenario
-from meterveil.defenders.lessons import check_lambda
 from meterveil.defenders.manager.probes import Probe
+from meterveil.defenders.training_days import LEAST_KNOWN
+from meterveil.defenders.training_settings import check_lambda
 from meterveil.errors import InputError
 
 Float32Array = npt.NDArray[np.float32]
@@ -23,33 +24,30 @@ LOSSES: dict[str, Callable[[Float32Array, float], FloatArray]] = {
     "mse_kw2": lambda error, std_w: _mean_square(error) * (std_w / 1000.0) ** 2,
     "rmse_kw": lambda error, std_w: np.sqrt(_mean_square(error)) * (std_w / 1000.0),
 }
-"""Name -> what a window's scaled errors, (batch, 60), come to; the paper does not say which it used.
+"""Name -> loss of a window's scaled errors, (batch, 60); the paper does not say which it used.
 
-`mse` is what the probe was trained with, in spreads of the household's load.
+`mse` is the loss that the probe was trained with, in units of the load's standard deviation.
 """
 
-LEAST_KNOWN = 0.5
-"""A day of which less is known teaches nothing: the battery rests wherever the load is unknown."""
-
 WORKERS = 2
-"""Threads that a batch of windows is shared out to: torch lets go of Python's lock while it multiplies."""
+"""Threads that share a batch of windows; torch releases the GIL in matrix products."""
 
 _WORTH_SHARING = 16
 _CLEAN_BATCH = 64
-"""Windows at a time: more of them leave the processor's cache."""
+"""Windows per batch of the clean losses; more do not fit into the processor's cache."""
 
 
 def check_loss(name: str) -> str:
-    """Refuse a loss that is not in the registry."""
+    """Refuse an unknown loss."""
     if name not in LOSSES:
         raise InputError(f"there is no loss {name!r}; known are {', '.join(LOSSES)}")
     return name
 
 
 class ProbeReward:
-    """Judge decisions on one scenario; build it once, since that computes all its clean terms.
+    """Reward of decisions in one scenario; building it computes the clean losses of all windows.
 
-    A window with an unknown minute pays nothing: neither of its terms is known.
+    A window with an unknown minute gives no reward.
     """
 
     def __init__(self, probe: Probe, scenario: Scenario, weight: float = 1.0, loss: str = "mse") -> None:
@@ -62,15 +60,12 @@ class ProbeReward:
         self.clean = self._clean_losses()
 
     def __call__(self, scenario: Scenario, before: EnvState, action: IntArray, after: EnvState) -> FloatArray:
-        """Return `eq:total_reward` of one decision for each household."""
+        """Return `eq:total_reward` of one decision of each household."""
         privacy = self.privacy(after.row, after.minute, after.past_w, after.moved_kwh > 0.0)
         return self.weight * privacy - (1.0 - self.weight) * after.cost
 
     def privacy(self, row: IntArray, minute: IntArray, past_w: FloatArray, moved: BoolArray) -> FloatArray:
-        """Return `eq:privacy_reward` of the windows that end before these minutes; 0 where nothing moved.
-
-        The probe is asked once, about all windows that count.
-        """
+        """Return `eq:privacy_reward` of the windows that end before these minutes; 0 where nothing moved."""
         paid = np.zeros(len(row))
         asked = np.flatnonzero(moved & self.complete[row, minute])
         if len(asked):
@@ -84,14 +79,14 @@ class ProbeReward:
         return LOSSES[self.loss](error, self.probe.scaler.std)
 
     def _reconstruct(self, seen: Float32Array) -> Float32Array:
-        """Let the probe answer; how windows are shared out depends on their number alone."""
+        """Apply the probe; how windows are shared between threads depends on their number only."""
         if self.probe.network is None or len(seen) < _WORTH_SHARING:
             return self.probe.reconstruct(seen)
         parts = self._pool.map(self.probe.reconstruct, np.array_split(seen, WORKERS))
         return np.concatenate(list(parts))
 
     def _windows(self, row: IntArray, minute: IntArray) -> Float32Array:
-        """Cut out the clean hours that end before these minutes, (batch, 60)."""
+        """Return the clean hours that end before these minutes, (batch, 60)."""
         columns = (self.scenario.lead - WINDOW + minute)[:, None] + np.arange(WINDOW)
         windows: Float32Array = self.scaled[row[:, None], columns]
         return windows
@@ -108,7 +103,7 @@ class ProbeReward:
 
 
 def _complete_windows(scenario: Scenario) -> BoolArray:
-    """Tell of every row and minute whether all of the hour before it is known, (row, minute + 1)."""
+    """Return whether the whole hour before each minute is known, (row, minute + 1)."""
     unknown = np.cumsum(np.isnan(scenario.load_w), axis=1, dtype=np.int64)
     unknown = np.concatenate([np.zeros((scenario.batch, 1), dtype=np.int64), unknown], axis=1)
     ends = scenario.lead + np.arange(scenario.horizon + 1)
@@ -119,7 +114,7 @@ def _complete_windows(scenario: Scenario) -> BoolArray:
 def _check_scenario(scenario: Scenario) -> None:
     if scenario.lead < WINDOW:
         raise InputError(
-            f"the scenario knows {scenario.lead} minutes before its start; a reward needs {WINDOW} of them"
+            f"the scenario has {scenario.lead} minutes before its start; a reward needs {WINDOW}"
         )
     acting = scenario.load_w[:, scenario.lead :]
     for row, minutes in enumerate(scenario.minutes):

@@ -1,7 +1,7 @@
-"""Double Q-learning over battery powers: the replay and the update that both DDQL defences share.
+"""Double Q-learning over battery powers: replay buffer, update and checkpoint of both DDQL defences.
 
 van Hasselt et al., "Deep reinforcement learning with double Q-learning" (AAAI 2016): the online network
-chooses the next action, the target network values it, so that one network's noise is not taken for promise.
+chooses the next action, the target network values it.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from itertools import pairwise
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,8 +19,10 @@ from torch import Tensor, nn
 
 from meterveil.core.arrays import BoolArray, FloatArray, IntArray
 from meterveil.core.env import OBSERVATION
-from meterveil.defenders.ddql.policy import LAYERS, QPolicy
-from meterveil.defenders.ddql.settings import Settings
+from meterveil.defenders.bundle import Arrays
+from meterveil.defenders.ddql.ddql_policy import LAYERS, QPolicy
+from meterveil.defenders.run_folder import read_checkpoint, save_checkpoint
+from meterveil.defenders.training_settings import DdqlSettings
 
 Float32Array = npt.NDArray[np.float32]
 
@@ -27,7 +30,7 @@ Float32Array = npt.NDArray[np.float32]
 def double_q_target(
     reward: Tensor, over: Tensor, gamma: float, online_next: Tensor, target_next: Tensor
 ) -> Tensor:
-    """Value what was done: its reward, and the target's value of what the online network would do next.
+    """Return reward plus discounted target value of the action that the online network would take next.
 
     `reward` and `over` are (batch,), the values of the next minute's actions (batch, action).
     """
@@ -37,17 +40,17 @@ def double_q_target(
 
 
 class Minutes(NamedTuple):
-    """What happened, one entry per minute."""
+    """Experience, one entry per minute."""
 
     observation: Float32Array  # (minute, 6)
     action: IntArray
     reward: Float32Array
-    following: Float32Array  # (minute, 6) what was seen a minute later
+    following: Float32Array  # (minute, 6) a minute later
     over: BoolArray  # the day ended
 
 
 class Replay:
-    """Keep the latest minutes, and draw from them."""
+    """Buffer of the latest minutes."""
 
     def __init__(self, size: int) -> None:
         width = len(OBSERVATION)
@@ -61,7 +64,7 @@ class Replay:
         self.size, self.added = size, 0
 
     def add(self, minutes: Minutes) -> None:
-        """Put minutes in place of the oldest ones."""
+        """Overwrite the oldest minutes."""
         count = len(minutes.action)
         place = (self.added + np.arange(count))[-self.size :] % self.size
         parts: Iterator[tuple[npt.NDArray[Any], npt.NDArray[Any]]] = zip(self.kept, minutes, strict=True)
@@ -70,14 +73,14 @@ class Replay:
         self.added += count
 
     def sample(self, rng: np.random.Generator, count: int) -> Minutes:
-        """Draw minutes, with replacement."""
+        """Draw minutes with replacement."""
         drawn = rng.integers(min(self.added, self.size), size=count)
         parts: Iterator[Any] = (part[drawn] for part in self.kept)
         return Minutes(*parts)
 
 
 class Scale(NamedTuple):
-    """Bring what is seen to mean 0 and deviation 1."""
+    """Mean and deviation that observations are standardised with."""
 
     mean: FloatArray  # (6,)
     deviation: FloatArray  # (6,)
@@ -90,9 +93,9 @@ OPTIMISERS: dict[str, Callable[[Iterable[nn.Parameter], float], torch.optim.Opti
 
 
 class Learner:
-    """Hold the two networks and the optimiser."""
+    """Online network, target network and optimiser."""
 
-    def __init__(self, settings: Settings, powers: FloatArray, scale: Scale) -> None:
+    def __init__(self, settings: DdqlSettings, powers: FloatArray, scale: Scale) -> None:
         self.settings, self.powers_w, self.scale = settings, powers, scale
         self.online, self.target = (_network(settings.hidden, len(powers)) for _ in range(2))
         self.target.load_state_dict(self.online.state_dict())
@@ -101,7 +104,7 @@ class Learner:
         self.updates = 0
 
     def update(self, minutes: Minutes) -> float:
-        """Take one step towards the double-Q targets of these minutes; return the loss."""
+        """Take one gradient step towards the double-Q targets; return the loss."""
         now, following = self._scaled(minutes.observation), self._scaled(minutes.following)
         with torch.no_grad():
             target = double_q_target(
@@ -127,7 +130,7 @@ class Learner:
             group["lr"] = self.settings.learning_rate * left
 
     def policy(self) -> QPolicy:
-        """Take out what acts; the scaling becomes part of the first layer."""
+        """Return the policy, with the standardisation folded into the first layer."""
         layers = [layer for layer in self.online if isinstance(layer, nn.Linear)]
         weights = [layer.weight.detach().numpy().T.astype(np.float64) for layer in layers]
         biases = [layer.bias.detach().numpy().astype(np.float64) for layer in layers]
@@ -137,6 +140,65 @@ class Learner:
 
     def _scaled(self, observation: Float32Array) -> Tensor:
         return (torch.from_numpy(observation) - self._mean) / self._deviation
+
+
+def save(
+    path: Path, learner: Learner, replay: Replay, signal: Arrays, key: str, curve: list[dict[str, Any]]
+) -> None:
+    """Write everything that the next epoch depends on; `key` identifies the training.
+
+    Random draws depend on seed and epoch only, so no generator is stored.
+    """
+    groups = {
+        "online": trained_arrays(learner.online, learner.optimiser),
+        "target": trained_arrays(learner.target),
+        "replay": {name: part[: replay.added] for name, part in replay.kept._asdict().items()},
+        "signal": signal,
+    }
+    document = {"key": key, "updates": learner.updates, "added": replay.added, "curve": curve}
+    save_checkpoint(path, document, groups)
+
+
+def restore(path: Path, learner: Learner, replay: Replay, key: str) -> tuple[Arrays, list[dict[str, Any]]]:
+    """Restore learner and replay; return the arrays of the reward and the curve so far."""
+    document, groups = read_checkpoint(path, key)
+    restore_trained(learner.online, learner.optimiser, groups["online"])
+    restore_trained(learner.target, None, groups["target"])
+    learner.updates, replay.added = document["updates"], document["added"]
+    for name, part in replay.kept._asdict().items():
+        part[: replay.added] = groups["replay"][name]
+    curve: list[dict[str, Any]] = document["curve"]
+    return groups.get("signal", {}), curve
+
+
+def trained_arrays(module: nn.Module, optimiser: torch.optim.Optimizer | None = None) -> Arrays:
+    """Return the weights of a network and the moments of its optimiser."""
+    weights = {f"weights/{name}": part.detach().numpy() for name, part in module.state_dict().items()}
+    moments = optimiser.state_dict()["state"] if optimiser else {}
+    return weights | {
+        f"moments/{number}/{name}": value.numpy()
+        for number, parts in moments.items()
+        for name, value in parts.items()
+    }
+
+
+def restore_trained(module: nn.Module, optimiser: torch.optim.Optimizer | None, arrays: Arrays) -> None:
+    """Restore weights and moments."""
+    weights, moments = (
+        {
+            name.removeprefix(kind): torch.from_numpy(part)
+            for name, part in arrays.items()
+            if name.startswith(kind)
+        }
+        for kind in ("weights/", "moments/")
+    )
+    module.load_state_dict(weights)
+    if optimiser:
+        document = optimiser.state_dict()
+        for name, value in moments.items():
+            number, key = name.split("/")
+            document["state"].setdefault(int(number), {})[key] = value
+        optimiser.load_state_dict(document)
 
 
 def _network(hidden: int, actions: int) -> nn.Sequential:
@@ -149,7 +211,7 @@ def _network(hidden: int, actions: int) -> nn.Sequential:
 
 @contextmanager
 def own_randomness(seed: int) -> Iterator[None]:
-    """Draw weights from the seed, in one thread, and leave torch as it was: sums then round the same way."""
+    """Seed torch and use one thread, so that sums round alike; restore both afterwards."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:

@@ -1,72 +1,50 @@
-"""The trained manager as the core runs it: NumPy alone, no torch, no probe.
-
-The same class acts from a run's weights and from a deployed bundle; they differ in who computes the logits.
-"""
+"""Trained manager: its network and its decisions, with NumPy only."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from meterveil.core import executor
+from meterveil.core import env, executor
 from meterveil.core.arrays import BoolArray, FloatArray, IntArray
-from meterveil.core.env import seen
+from meterveil.core.env import EnvParams, Reward, seen
 from meterveil.core.executor import Command, replay_signature
 from meterveil.core.rollout import View
+from meterveil.core.scenario import Scenario
+from meterveil.defenders.training_settings import CHOICES, Choice
 from meterveil.errors import InputError
 
 Float32Array = npt.NDArray[np.float32]
-Choice = Literal["sampled", "greedy"]
-
-CHOICES: tuple[Choice, ...] = ("sampled", "greedy")
-"""`sampled` is the policy that was trained (Algorithm 1 draws); `greedy` takes its likeliest action."""
-
 LAYERS = 3
-
-
-def check_choice(name: str) -> Choice:
-    """Refuse a way to choose that is not known."""
-    known = next((choice for choice in CHOICES if choice == name), None)
-    if known is None:
-        raise InputError(f"there is no choice {name!r}; known are {', '.join(CHOICES)}")
-    return known
-
-
-class Network(Protocol):
-    """Judge what the manager sees."""
-
-    def logits(self, observation: Float32Array) -> Float32Array:
-        """Return the logit of every action, (batch, 6) to (batch, 2K+1)."""
-        ...
 
 
 @dataclass(frozen=True)
 class Mlp:
-    """Two hidden layers of tanh, the shape that SB3 trains."""
+    """Network with two hidden layers of tanh, as SB3 trains it."""
 
     weights: tuple[Float32Array, ...]  # (in, out) of each layer
     biases: tuple[Float32Array, ...]  # (out,) of each layer
 
     @classmethod
     def of(cls, arrays: Mapping[str, Float32Array]) -> Mlp:
-        """Take the layers from what `arrays` returned."""
+        """Build the network from named arrays."""
         try:
             layers = [(arrays[f"weight_{n}"], arrays[f"bias_{n}"]) for n in range(LAYERS)]
         except KeyError as error:
-            raise InputError(f"a policy's weights lack {error}; they need {LAYERS} layers") from error
+            raise InputError(f"the weights of the policy lack {error}; they need {LAYERS} layers") from error
         return cls(*map(tuple, zip(*layers, strict=True)))
 
     def arrays(self) -> dict[str, Float32Array]:
-        """Name the layers."""
+        """Return all layers as named arrays."""
         weights = {f"weight_{n}": part for n, part in enumerate(self.weights)}
         return weights | {f"bias_{n}": part for n, part in enumerate(self.biases)}
 
     def logits(self, observation: Float32Array) -> Float32Array:
-        """Return the logit of every action."""
+        """Return the logit of every action, (batch, 6) to (batch, 2K+1)."""
         hidden = observation
         for weight, bias in zip(self.weights[:-1], self.biases[:-1], strict=True):
             hidden = np.tanh(hidden @ weight + bias)
@@ -76,25 +54,26 @@ class Mlp:
 
 @dataclass(frozen=True)
 class ManagerPolicy:
-    """Choose a signature whenever none is running; remembers nothing between decisions."""
+    """Policy that chooses a signature whenever none is running."""
 
-    network: Network
+    network: Mlp
     n_actions: int
     masked: bool = False
     choice: Choice = "sampled"
 
     def __post_init__(self) -> None:
-        check_choice(self.choice)
+        if self.choice not in CHOICES:
+            raise InputError(f"there is no choice {self.choice!r}; known are {', '.join(CHOICES)}")
 
     def initial(self, batch: int) -> None:
-        """Remember nothing."""
+        """Return no memory."""
 
     def decide(self, view: View, memory: None) -> tuple[Command, None]:
-        """Choose for every household that waits; nobody else's command would be heard."""
+        """Choose for every household without a running signature; the others ignore commands."""
         if view.library.n_actions != self.n_actions:
             raise InputError(
-                f"the policy was trained with {(self.n_actions - 1) // 2} signatures and is given "
-                f"{view.library.size}; give it the library that it was trained with"
+                f"the policy was trained with {(self.n_actions - 1) // 2} signatures, the library has "
+                f"{view.library.size}; use the library of the training"
             )
         action = np.zeros(len(view.load_w), dtype=np.int64)
         waits = np.flatnonzero(view.waits)
@@ -121,3 +100,44 @@ class ManagerPolicy:
         reached = np.cumsum(odds, axis=1)
         drawn: IntArray = np.sum(reached <= chance[:, None] * reached[:, -1:], axis=1, dtype=np.int64)
         return drawn
+
+
+class Played(NamedTuple):
+    """Decisions of a manager in all rows, one entry per decision."""
+
+    row: IntArray
+    action: IntArray
+    begins: IntArray  # minute of the row in which it was taken
+    minutes: IntArray  # how long it took
+    moved_kwh: FloatArray
+    reward: FloatArray
+    past_w: FloatArray  # (decision, 60) battery power of the hour that ends with it
+
+    @property
+    def moved(self) -> Played:
+        """Decisions that moved energy."""
+        return self.where(self.moved_kwh > 0.0)
+
+    def where(self, kept: BoolArray) -> Played:
+        """Select some of the decisions."""
+        parts: Iterator[Any] = (part[kept] for part in self)
+        return Played(*parts)
+
+
+def play_decisions(
+    policy: ManagerPolicy, params: EnvParams, scenario: Scenario, reward: Reward, rng: np.random.Generator
+) -> Played:
+    """Let a manager act in every row of a scenario, and record each decision and its reward."""
+    state, steps = env.initial(params, scenario), []
+    running = ~env.terminal(scenario, state)
+    while running.any():
+        observation = env.observe(params, scenario, state)
+        mask = env.action_mask(params, scenario, state)
+        action = policy.actions(observation, mask, rng.random(scenario.batch))
+        after = env.transition(params, scenario, state, action)
+        paid = reward(scenario, state, action, after)
+        took = after.minute - state.minute
+        step = Played(after.row, action, state.minute, took, after.moved_kwh, paid, after.past_w)
+        steps.append(step.where(running))
+        state, running = after, ~env.terminal(scenario, after)
+    return Played(*(np.concatenate(parts) for parts in zip(*steps, strict=True)))

@@ -1,0 +1,190 @@
+"""Training of a DDQL defence: many parallel days, with updates of the networks after every two hours.
+
+The reward of a minute is a privacy reward (`ddql_rewards`) minus the cost.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from meterveil.core import tariff
+from meterveil.core.arrays import FloatArray
+from meterveil.core.battery import Battery
+from meterveil.core.scenario import Scenario
+from meterveil.data.household import Household
+from meterveil.data.simulation import Setup
+from meterveil.defenders.ddql import q_learner
+from meterveil.defenders.ddql.ddql_policy import QPolicy
+from meterveil.defenders.ddql.ddql_rewards import REWARDS, PrivacyReward
+from meterveil.defenders.ddql.exploration import Played, Player, days_of, explore_chance
+from meterveil.defenders.ddql.q_learner import Learner, Minutes, Replay, Scale
+from meterveil.defenders.run_folder import (
+    CHECKPOINT,
+    TrainedRun,
+    begin_run,
+    finish_run,
+    run_document,
+    training_key,
+)
+from meterveil.defenders.training_days import training_figures, training_scenario
+from meterveil.defenders.training_settings import DdqlSettings
+from meterveil.errors import InputError
+
+
+@dataclass(frozen=True)
+class Epoch:
+    """State of a training after an epoch; means over its minutes."""
+
+    days: int
+    """Days simulated so far."""
+    reward: float
+    privacy: float
+    """Privacy reward: minus kW from the level (flat), or nats of surprise (MI)."""
+    loss: float
+    signal_loss: float
+    """Loss of the H-network (MI)."""
+
+
+@dataclass(frozen=True)
+class Trained:
+    """Trained policy and its learning curve."""
+
+    policy: QPolicy
+    curve: tuple[Epoch, ...]
+    seconds: float
+    """Wall time of this process; a resumed training does not include the time before."""
+
+
+def learn(
+    household: Household,
+    days: Sequence[date],
+    setup: Setup,
+    settings: DdqlSettings,
+    folder: Path,
+    notes: Mapping[str, Any] | None = None,
+    on_epoch: Callable[[Epoch], object] | None = None,
+) -> TrainedRun:
+    """Train a defence for a household in a run folder, or continue the training there."""
+    scenario = training_scenario(household, days, setup)
+    check(setup.battery, scenario)
+    document = run_document(settings, household, days, setup, notes)
+    begin_run(folder, document)
+    trained = train(settings, setup, scenario, folder, on_epoch)
+    figures = training_figures(trained.policy, scenario, setup) | {"training_seconds": trained.seconds}
+    curve = [asdict(epoch) for epoch in trained.curve]
+    return finish_run(folder, document, trained.policy.arrays(), figures=figures, curve=curve)
+
+
+def train(
+    settings: DdqlSettings,
+    setup: Setup,
+    scenario: Scenario,
+    folder: Path | None = None,
+    on_epoch: Callable[[Epoch], object] | None = None,
+) -> Trained:
+    """Train on the rows of a scenario, one per day; the setup's library is not used.
+
+    With a folder, every epoch writes a checkpoint, and an interrupted training continues from it.
+    """
+    check(setup.battery, scenario)
+    began, key = time.perf_counter(), key_of(settings, setup, scenario)
+    with q_learner.own_randomness(setup.seed):
+        powers = powers_w(setup.battery, settings.step_w)
+        learner, replay = Learner(settings, powers, _scale(scenario)), Replay(settings.buffer)
+        privacy = REWARDS[settings.method](settings, scenario)
+        curve: list[Epoch] = []
+        path = folder / CHECKPOINT if folder else None
+        if path and path.exists():
+            arrays, entries = q_learner.restore(path, learner, replay, key)
+            privacy.restore(arrays)
+            curve = [Epoch(**entry) for entry in entries]
+        while len(curve) < settings.epochs:
+            curve.append(_epoch(setup, scenario, learner, replay, privacy, len(curve)))
+            if path:
+                entries = [asdict(entry) for entry in curve]
+                q_learner.save(path, learner, replay, privacy.arrays(), key, entries)
+            if on_epoch:
+                on_epoch(curve[-1])
+    return Trained(learner.policy(), tuple(curve), time.perf_counter() - began)
+
+
+def key_of(settings: DdqlSettings, setup: Setup, scenario: Scenario) -> str:
+    """Hash everything that can change what is learned."""
+    world = scenario
+    data = (world.load_w, world.price, world.minutes, world.minute_of_day, world.day)
+    return training_key(settings, setup, data)
+
+
+def check(battery: Battery, scenario: Scenario) -> None:
+    """Refuse days or a battery that cannot be learned with."""
+    if np.any(np.isnan(scenario.load_w[:, scenario.lead :]).all(axis=1)):
+        raise InputError("a training day has no reading at all; leave it out")
+    if not np.any(np.asarray(battery.budget_kwh) > 0.0):
+        raise InputError("this battery can do nothing: its budget is 0 kWh a day; give it more")
+
+
+def powers_w(battery: Battery, step_w: float) -> FloatArray:
+    """List the battery powers to choose from, strongest discharge first; zero is one of them."""
+    lowest, highest = (int(np.max(limit) // step_w) for limit in (battery.discharge_w, battery.charge_w))
+    if lowest + highest == 0:
+        raise InputError(
+            f"this battery can do nothing in steps of {step_w:g} W: it charges with "
+            f"{np.max(battery.charge_w):g} W and discharges with {np.max(battery.discharge_w):g} W; give it "
+            "power, or smaller steps"
+        )
+    return np.arange(-lowest, highest + 1, dtype=np.float64) * step_w
+
+
+def _scale(scenario: Scenario) -> Scale:
+    """Standardise load and price by the training days; the other inputs have a fixed range."""
+    load_kw, price = scenario.load_w[:, scenario.lead :] / 1000.0, scenario.price[:, scenario.lead :]
+    mean = np.array([np.nanmean(load_kw), 0.0, 0.0, np.mean(price), 0.5, 0.5])
+    deviation = np.array([np.nanstd(load_kw), 0.7, 0.7, np.std(price), 0.25, 0.3])
+    return Scale(mean, np.where(deviation > 1e-3, deviation, 1.0))
+
+
+def _epoch(
+    setup: Setup, scenario: Scenario, learner: Learner, replay: Replay, privacy: PrivacyReward, number: int
+) -> Epoch:
+    """Simulate one day in every slot and learn; random draws depend on seed and epoch only."""
+    settings, rng = learner.settings, np.random.default_rng([setup.seed, number])
+    rows = np.resize(rng.permutation(scenario.batch), settings.slots)
+    player = Player(setup.battery, settings, days_of(scenario, rows), explore_chance(settings, number))
+    state = player.initial(rng)
+    learner.slow_down(1.0 - number / settings.epochs if settings.anneal else 1.0)
+    privacy.begin(settings.slots)
+    load_w, meters_w, sums = player.days.load_w, [], np.zeros(3)
+    losses: list[float] = []
+    for begin in range(0, len(load_w), settings.block_minutes):
+        state, played = player.block(player.restarted(state, rng), learner.policy(), begin, rng)
+        minutes, scores = _rewarded(setup.battery, settings.weight, privacy, played)
+        replay.add(minutes)
+        meters_w.append(played.load_w + played.power_w)
+        sums += (minutes.reward.sum(), scores.sum(), len(scores))
+        rounds = range(settings.updates if replay.added else 0)
+        losses += [learner.update(replay.sample(rng, settings.minibatch)) for _ in rounds]
+    signal_loss = privacy.learn(load_w, np.concatenate(meters_w))
+    means = sums[:2] / max(sums[2], 1.0)
+    days = (number + 1) * settings.slots
+    return Epoch(days, float(means[0]), float(means[1]), float(np.mean(losses)), signal_loss)
+
+
+def _rewarded(
+    battery: Battery, weight: float, privacy: PrivacyReward, played: Played
+) -> tuple[Minutes, FloatArray]:
+    """Return the minutes with a known load and their rewards, and their privacy rewards alone."""
+    scores = privacy.score(played.load_w, played.load_w + played.power_w)
+    cost = tariff.energy_cost(battery, played.price, played.power_w)
+    cost = cost + tariff.degradation_cost(played.power_w)
+    reward = (weight * scores - (1.0 - weight) * cost).astype(np.float32)
+    parts = (played.observation[:-1], played.action, reward, played.observation[1:], played.over)
+    known = ~np.isnan(played.load_w)
+    kept: Iterator[Any] = (part[known] for part in parts)
+    return Minutes(*kept), scores[known]

@@ -1,0 +1,244 @@
+"""Folder of a training: its document, weights and checkpoint, and how a finished run is loaded.
+
+Weights are safetensors, everything else is JSON (D13). Reading executes nothing and needs NumPy only.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict
+from datetime import date
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from meterveil import __version__
+from meterveil.core.battery import Battery
+from meterveil.core.decoys import Library
+from meterveil.core.rollout import Policy
+from meterveil.core.tariff import Tariff
+from meterveil.data import outputs, settings
+from meterveil.data.household import Household
+from meterveil.data.simulation import Setup
+from meterveil.defenders.bundle import (
+    Arrays,
+    battery_from,
+    hash_of,
+    read_tensors,
+    tariff_document,
+    tariff_from,
+)
+from meterveil.defenders.ddql.ddql_policy import QPolicy
+from meterveil.defenders.manager.manager_policy import ManagerPolicy, Mlp
+from meterveil.defenders.training_settings import MANAGER, Settings
+from meterveil.errors import InputError, how_to_install
+
+RUN, POLICY, LIBRARY = "run.json", "policy.safetensors", "library.json"
+CHECKPOINT = "checkpoint.safetensors"
+FINISHED, UNFINISHED = "finished", "unfinished"
+MANAGER_FORMAT, DDQL_FORMAT = "meterveil-run-1", "meterveil-ddql-1"
+
+
+class TrainedRun(NamedTuple):
+    """Finished training that was read from a run folder or a bundle."""
+
+    policy: Policy
+    library: Library | None  # signatures that the policy replays; None where it replays none
+    document: dict[str, Any]  # contents of `run.json`, or of the bundle's card
+
+    @property
+    def method(self) -> str:
+        """Training method: `manager`, `ddql_flat` or `ddql_mi`."""
+        return str(self.document["options"].get("method", MANAGER))
+
+    @property
+    def battery(self) -> Battery:
+        """Battery of the training."""
+        return battery_from(self.document["battery"])
+
+    @property
+    def tariff(self) -> Tariff:
+        """Tariff of the training."""
+        return tariff_from(self.document["tariff"])
+
+    def seen(self, household: str, days: Sequence[date]) -> list[date]:
+        """List the days of a household that the training used."""
+        if self.document["household"] != household:
+            return []
+        return [day for day in days if str(day) in self.document["days"]]
+
+
+def run_document(
+    training: Settings,
+    household: Household,
+    days: Sequence[date],
+    setup: Setup,
+    notes: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """Describe a training that is about to begin."""
+    document = {
+        "format": MANAGER_FORMAT if training.method == MANAGER else DDQL_FORMAT,
+        "version": __version__,
+        "status": UNFINISHED,
+        **(notes or {}),
+        "household": household.name,
+        "aggregate": household.aggregate,
+        "days": [str(day) for day in days],
+        "seed": setup.seed,
+        "battery": settings.battery_values(setup.battery),
+        "tariff": tariff_document(setup.tariff),
+        "options": asdict(training),
+    }
+    return document | ({"library": setup.library.digest()} if training.method == MANAGER else {})
+
+
+def begin_run(folder: Path, document: Mapping[str, Any], library: Library | None = None) -> None:
+    """Write the document of a training and, if it replays signatures, its library."""
+    _write(folder, document, {LIBRARY: library.to_json()} if library else {})
+
+
+def finish_run(
+    folder: Path, document: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]], **results: Any
+) -> TrainedRun:
+    """Write weights and results, mark the training as finished, and load it."""
+    weights = tensor_bytes(arrays)
+    finished = {**document, "status": FINISHED, "weights": hash_of(weights), **results}
+    outputs.write_whole(folder / POLICY, lambda path: path.write_bytes(weights))
+    _write(folder, finished, {})
+    return load_trained(folder)
+
+
+def load_trained(folder: Path) -> TrainedRun:
+    """Read a finished run of any method; a missing, foreign or altered file is refused."""
+    document = read_document(folder)
+    if document["status"] != FINISHED:
+        raise InputError(f"the training in {folder} is not finished; use meterveil train --resume")
+    arrays = _read_weights(folder, document)
+    if document["format"] == DDQL_FORMAT:
+        return TrainedRun(QPolicy.of(arrays), None, document)
+    try:
+        library = Library.from_json((folder / LIBRARY).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"the run {folder} lacks a file: {error}; train again") from error
+    if library.digest() != document["library"]:
+        raise InputError(f"{LIBRARY} in {folder} was altered since the training; train again")
+    options = document["options"]
+    masked = options.get("preset", options)["masked"]  # runs of version 0.1 kept a preset apart
+    return TrainedRun(
+        ManagerPolicy(Mlp.of(arrays), library.n_actions, masked, options["choice"]), library, document
+    )
+
+
+def format_of(folder: Path) -> str:
+    """Return the format of the run in a folder; "" without one."""
+    try:
+        document = json.loads((folder / RUN).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return ""
+    return str(document.get("format", "")) if isinstance(document, dict) else ""
+
+
+def read_document(folder: Path) -> dict[str, Any]:
+    """Read the document of a run, finished or not."""
+    if format_of(folder) not in (MANAGER_FORMAT, DDQL_FORMAT):
+        raise InputError(
+            f"{folder} holds no training ({RUN} of {MANAGER_FORMAT} or {DDQL_FORMAT}); "
+            "write one with meterveil train"
+        )
+    document: dict[str, Any] = json.loads((folder / RUN).read_text(encoding="utf-8"))
+    return document
+
+
+def make_room(folder: Path, method: str, *, replace_unfinished: bool = False) -> None:
+    """Remove a finished run of the same method; refuse to overwrite anything else.
+
+    `replace_unfinished` also removes an unfinished run.
+    """
+    outputs.folder(folder, (RUN, LIBRARY, "probe.json"))
+    if not (folder / RUN).exists():
+        return
+    document = read_document(folder)
+    own_format = MANAGER_FORMAT if method == MANAGER else DDQL_FORMAT
+    if document["format"] != own_format:
+        raise InputError(
+            f"{folder} holds a training by another method ({document['format']}); "
+            "give --out another folder, or remove this one"
+        )
+    if document["status"] != FINISHED and not replace_unfinished:
+        raise InputError(f"{folder} holds an unfinished training; add --resume, or give --out another folder")
+    for name in (CHECKPOINT, LIBRARY, "probe.json", RUN):
+        (folder / name).unlink(missing_ok=True)
+
+
+def save_checkpoint(path: Path, document: Mapping[str, Any], groups: Mapping[str, Arrays]) -> None:
+    """Replace a checkpoint: groups of arrays, and a document in the file's header."""
+    flat = {
+        f"{group}:{name}": np.ascontiguousarray(array)
+        for group, arrays in groups.items()
+        for name, array in arrays.items()
+    }
+    content = tensor_bytes(flat, {"state": json.dumps(document)})
+    outputs.write_whole(path, lambda half: half.write_bytes(content))
+
+
+def read_checkpoint(path: Path, key: str) -> tuple[dict[str, Any], dict[str, Arrays]]:
+    """Read a checkpoint of the training with this key."""
+    try:
+        flat, metadata = read_tensors(path.read_bytes())
+        document = json.loads(metadata.get("state", "{}"))
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path} is not a checkpoint, or damaged ({error}); train again") from error
+    if document.get("key") != key:
+        raise InputError(
+            f"{path} belongs to another training; resume with the same data, settings and version, or give "
+            "--out another folder"
+        )
+    groups: dict[str, Arrays] = {}
+    for name, array in flat.items():
+        group, _, rest = name.partition(":")
+        groups.setdefault(group, {})[rest] = array
+    return document, groups
+
+
+def training_key(training: Settings, setup: Setup, parts: Iterable[bytes | npt.NDArray[Any]]) -> str:
+    """Hash everything that can change what is learned: settings, version, setup and data."""
+    values = [training.method, asdict(training), training.VERSION, setup.seed, repr(setup.battery)]
+    digest = hashlib.sha256(json.dumps(values).encode())
+    for part in parts:
+        digest.update(part if isinstance(part, bytes) else np.ascontiguousarray(part).tobytes())
+    return digest.hexdigest()
+
+
+def tensor_bytes(arrays: Mapping[str, npt.NDArray[Any]], metadata: dict[str, str] | None = None) -> bytes:
+    """Write arrays as a safetensors file."""
+    try:
+        from safetensors.numpy import save  # noqa: PLC0415  an optional part
+    except ImportError as error:
+        raise InputError(f"weights need safetensors; get it with {how_to_install('train')}") from error
+    content: bytes = save(dict(arrays), metadata)
+    return content
+
+
+def _write(folder: Path, document: Mapping[str, Any], texts: Mapping[str, str]) -> None:
+    texts = {**texts, RUN: json.dumps(document, indent=1) + "\n"}
+    files: dict[Path, Callable[[Path], object]] = {
+        folder / name: outputs.text_writer(text) for name, text in texts.items()
+    }
+    outputs.write_all(files)
+
+
+def _read_weights(folder: Path, document: Mapping[str, Any]) -> Arrays:
+    try:
+        weights = (folder / POLICY).read_bytes()
+    except OSError as error:
+        raise InputError(f"the run {folder} lacks a file: {error}; train again") from error
+    if hash_of(weights) != document["weights"]:
+        raise InputError(f"{POLICY} in {folder} was altered since the training; train again")
+    try:
+        return read_tensors(weights)[0]
+    except ValueError as error:
+        raise InputError(f"{folder / POLICY} is damaged: {error}; train again") from error
