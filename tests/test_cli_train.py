@@ -175,7 +175,7 @@ def test_days_that_a_defence_was_trained_on_are_named(trained, tmp_path):
         (("--choice", "lucky"), "no choice 'lucky'; known are sampled, greedy"),
         (("--budget-days", "0"), "is 0; give more than 0"),
         (("--resume",), "holds no training"),
-        (("--method", "ddql"), "no method 'ddql'; known are manager, ddql_flat, ddql_mi"),
+        (("--method", "ddql"), "no method 'ddql'; did you mean ddql_mi"),
         (("--method", "ddql_mi", "--probe", "cnn"), "ddql_mi has no setting probe"),
         (("--method", "ddql_mi", "--clip"), "ddql_mi has no setting clip"),
         (("--method", "ddql_mi", "--library", "{tmp}/none.json"), "replays no signatures"),
