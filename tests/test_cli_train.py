@@ -182,7 +182,7 @@ def test_days_that_a_defence_was_trained_on_are_named(trained, tmp_path):
         (("redd",), "no folder of data sets is named"),
         (("redd", "--aggregate", "submeters"), "--aggregate cannot be used with redd"),
         (("ukdale", "--house", "2", "--start", "2013-04-01"), "--house, --start cannot be used with ukdale"),
-        (("--aggregate", "roof"), "--aggregate 'roof' is unknown"),
+        (("--aggregate", "roof"), "roof"),
         (("--library", "{tmp}/none.json"), "cannot read"),
     ],
 )
