@@ -1,6 +1,6 @@
-"""Attackers and defences of other packages: found by their entry points, loaded only when asked for.
+"""Attackers and defences of other packages: found by entry points, loaded when used.
 
-Worker processes start from nothing and find them in the same way, so whoever asks a registry sees the same.
+Worker processes find them in the same way, so every process sees the same names.
 """
 
 from __future__ import annotations
@@ -17,39 +17,39 @@ if TYPE_CHECKING:
 
 
 class Group(NamedTuple):
-    """What other packages may add."""
+    """Group of entry points that other packages may add to."""
 
-    name: str  # of the group of entry points
-    kind: str  # what one of them is called
-    methods: tuple[str, ...]  # that it must have
+    name: str
+    kind: str  # word for one member
+    methods: tuple[str, ...]  # that a member must have
 
 
 ATTACKER_GROUP = Group("meterveil.attackers", "attacker", ("fit", "predict", "arrays", "restored"))
 DEFENCE_GROUP = Group("meterveil.defenders", "defence", ("initial", "decide"))
 
 _NAME = re.compile(r"[A-Za-z0-9_]+")
-"""A name is typed between commas and becomes part of a folder's name."""
+"""Allowed names: they are typed between commas and become parts of folder names."""
 
 
 def is_extended(group: Group) -> bool:
-    """Tell whether any package offers anything, under whatever name."""
+    """Tell whether any package adds to a group."""
     return bool(_offered(group))
 
 
 def offered_names(group: Group, own: Container[str]) -> tuple[str, ...]:
-    """Name what other packages add to our own, whether or not it can be loaded."""
+    """Name the additions of other packages, whether or not they can be loaded."""
     return tuple(name for name in _offered(group) if name not in own and _NAME.fullmatch(name))
 
 
 def build_offered(group: Group, name: str) -> Any:
-    """Load what a package offers under a name and build it; a fault of the package is named as such."""
+    """Load and build the addition of this name; an error names the package."""
     point = _only(group, name)
     try:
         built = point.load()()
     except Exception as error:
         raise InputError(
             f"{_described(group, point)} cannot be loaded from {point.value}: "
-            f"{type(error).__name__}: {error}; mend or uninstall the package"
+            f"{type(error).__name__}: {error}; repair or uninstall the package"
         ) from error
     missing = [method for method in group.methods if not callable(getattr(built, method, None))]
     if missing:
@@ -61,29 +61,31 @@ def build_offered(group: Group, name: str) -> Any:
 
 
 def module_offering(group: Group, name: str) -> str:
-    """Name the module that holds what a package offers."""
+    """Return the module of an addition."""
     return _only(group, name).module
 
 
 def package_offering(group: Group, name: str) -> str:
-    """Name the package that offers this, and its version."""
+    """Return the package of an addition, with its version."""
     return _package(_only(group, name))
 
 
 def left_out(group: Group, own: Container[str]) -> dict[str, str]:
-    """Name what nobody can ask for, and say why: our own names stay ours, whatever is installed."""
-    found = {}
+    """Explain which additions cannot be used: names of meterveil itself cannot be replaced."""
+    reasons = {}
     for name, points in _offered(group).items():
         what = " and ".join(_described(group, point) for point in points)
         if name in own:
-            found[name] = f"{what} is left out: {name} is meterveil's own; give its entry point another name"
+            reasons[name] = (
+                f"{what} is left out: {name} is meterveil's own; give its entry point another name"
+            )
         elif not _NAME.fullmatch(name):
-            found[name] = f"{what} is left out: a name has letters, digits and _ only; give it another"
-    return found
+            reasons[name] = f"{what} is left out: a name has letters, digits and _ only; give it another"
+    return reasons
 
 
 def _described(group: Group, point: EntryPoint) -> str:
-    """Name an entry point and the package that it comes from."""
+    """Return the name of an entry point and its package."""
     return f"the {group.kind} {point.name!r} of the package {_package(point)}"
 
 
@@ -96,7 +98,7 @@ def _offered(group: Group) -> dict[str, list[EntryPoint]]:
 
 
 def _points(group: Group) -> Iterator[EntryPoint]:
-    """Look through the installed packages; of one that is installed twice the first counts, as in imports."""
+    """Look through the installed packages; of a package that is installed twice the first counts."""
     from importlib.metadata import distributions  # noqa: PLC0415  importing this module must cost nothing
 
     seen = set()
@@ -104,7 +106,7 @@ def _points(group: Group) -> Iterator[EntryPoint]:
         try:
             points = [point for point in distribution.entry_points if point.group == group.name]
             name = distribution.name if points else ""
-        except Exception:  # noqa: S112  metadata that cannot be read offer nothing
+        except Exception:  # noqa: S112  unreadable metadata add nothing
             continue
         if points and name not in seen:
             seen.add(name)
@@ -123,4 +125,4 @@ def _only(group: Group, name: str) -> EntryPoint:
 
 def _package(point: EntryPoint) -> str:
     distribution = point.dist
-    return f"{distribution.name} {distribution.version}" if distribution else "of an unknown name"
+    return f"{distribution.name} {distribution.version}" if distribution else "of unknown name"

@@ -1,4 +1,5 @@
-"""Views of the core for other people's trainers: names and shapes only, no arithmetic.
+"""Adapters of the core to reinforcement learning libraries: names and shapes only, no arithmetic.
 
-`gymnasium` shows one household, `sb3` a whole batch; both call the same functions of `core.env`.
+`gymnasium` is one household, `sb3` a whole batch; both call the same functions of `core.env`. `embedded`
+registers the synthetic household with Gymnasium.
 """

@@ -15,7 +15,7 @@ from meterveil.core.scenario import Scenario
 
 
 class HouseholdEnv(gymnasium.Env[Observation, np.int64]):
-    """Let a manager decide for one household; the day's end terminates, nothing is ever truncated (D6)."""
+    """Environment of one household; the end of the day terminates an episode, nothing is truncated (D6)."""
 
     def __init__(self, params: EnvParams, scenario: Scenario, reward: Reward) -> None:
         self.params = params
@@ -28,7 +28,7 @@ class HouseholdEnv(gymnasium.Env[Observation, np.int64]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Observation, dict[str, Any]]:
-        """Begin an episode in a row that the seeded generator draws, or in the one that options name."""
+        """Begin an episode in a random row of the scenario, or in `options["row"]`."""
         super().reset(seed=seed)
         row = choose_row(self.scenario, self.np_random, options)
         self.state = env.initial(self.params, self.scenario, np.array([row]))

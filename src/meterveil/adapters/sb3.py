@@ -19,7 +19,7 @@ from meterveil.errors import InputError
 
 
 class HouseholdVecEnv(VecEnv):
-    """Act like `n_envs` monitored `HouseholdEnv`s; each slot draws its rows from a generator of its own."""
+    """Batch of `n_envs` monitored `HouseholdEnv`s; each slot draws its rows from its own generator."""
 
     render_mode: str | None = None
 
@@ -43,28 +43,30 @@ class HouseholdVecEnv(VecEnv):
         return env.observe(self.params, self.scenario, self.state)
 
     def step_async(self, actions: IntArray) -> None:
-        """Note the actions; there is nothing to wait for."""
+        """Store the actions for `step_wait`."""
         self._actions = actions
 
     def step_wait(self) -> VecEnvStepReturn:
-        """Carry one decision of every slot out to its end; a slot whose day ends begins another."""
+        """Carry one decision of every slot out to its end; a slot whose day ends begins another day."""
         before = self.state
         self.state = env.transition(self.params, self.scenario, before, self._actions)
         reward = self.reward(self.scenario, before, self._actions, self.state)
         done = env.terminal(self.scenario, self.state)
         observation = env.observe(self.params, self.scenario, self.state)
-        told = [{**info, "TimeLimit.truncated": False} for info in infos(self.state)]
+        step_infos = [{**info, "TimeLimit.truncated": False} for info in infos(self.state)]
         self._returns, self._lengths = self._returns + reward, self._lengths + 1
         if done.any():
-            observation = self._begin_again(done, observation, told)
-        return observation, reward.astype(np.float32), done, told
+            observation = self._begin_again(done, observation, step_infos)
+        return observation, reward.astype(np.float32), done, step_infos
 
-    def _begin_again(self, done: BoolArray, last: Observation, told: list[dict[str, Any]]) -> Observation:
-        """Close the books of the finished slots as SB3's Monitor does, and reset them."""
+    def _begin_again(
+        self, done: BoolArray, last: Observation, step_infos: list[dict[str, Any]]
+    ) -> Observation:
+        """Add the episode infos of SB3's Monitor to the finished slots, and reset them."""
         row, seconds = self.state.row.copy(), round(time.time() - self._started, 6)
         for slot in np.flatnonzero(done):
             episode = {"r": self._returns[slot].item(), "l": self._lengths[slot].item(), "t": seconds}
-            told[slot] |= {"terminal_observation": last[slot], "episode": episode}
+            step_infos[slot] |= {"terminal_observation": last[slot], "episode": episode}
             row[slot] = choose_row(self.scenario, self._rngs[slot], None)
         self.state = env.renew(self.params, self.scenario, self.state, done, row)
         self._returns[done], self._lengths[done] = 0.0, 0
@@ -75,14 +77,14 @@ class HouseholdVecEnv(VecEnv):
         return env.action_mask(self.params, self.scenario, self.state)
 
     def close(self) -> None:
-        """Hold nothing that needs closing."""
+        """Do nothing: there is nothing to close."""
 
     def get_attr(self, attr_name: str, indices: VecEnvIndices = None) -> list[Any]:
-        """Repeat what all slots share."""
+        """Return an attribute, which all slots share."""
         return [getattr(self, attr_name) for _ in self._get_indices(indices)]
 
     def set_attr(self, attr_name: str, value: Any, indices: VecEnvIndices = None) -> None:
-        """Set what all slots share."""
+        """Set an attribute, which all slots share."""
         if indices is not None:
             raise InputError(f"{attr_name} is shared by all slots; set it without indices")
         setattr(self, attr_name, value)
@@ -90,10 +92,10 @@ class HouseholdVecEnv(VecEnv):
     def env_method(
         self, method_name: str, *method_args: Any, indices: VecEnvIndices = None, **method_kwargs: Any
     ) -> list[Any]:
-        """Call a method of the batch, such as `action_masks`, and hand each slot its part."""
+        """Call a method of the batch, such as `action_masks`, and return each slot's part."""
         parts = getattr(self, method_name)(*method_args, **method_kwargs)
         return [parts[slot] for slot in self._get_indices(indices)]
 
     def env_is_wrapped(self, wrapper_class: type[Any], indices: VecEnvIndices = None) -> list[bool]:
-        """Say that episodes are monitored, since their infos carry what Monitor would add."""
+        """Claim Monitor, since the infos have what Monitor would add."""
         return [wrapper_class is Monitor for _ in self._get_indices(indices)]

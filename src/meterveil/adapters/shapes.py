@@ -1,4 +1,4 @@
-"""What both views share: spaces, the choice of the next episode, and what an info tells."""
+"""Shared by both environments: spaces, the choice of the next episode, and the infos."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ Observation = npt.NDArray[np.float32]
 
 
 def observation_space() -> Box[np.float32]:
-    """Bound what `core.env.observe` returns; the same for every household."""
+    """Return the bounds of `core.env.observe`, which are the same for every household."""
     low, high = (np.array(limits, dtype=np.float32) for limits in (env.OBSERVATION_LOW, env.OBSERVATION_HIGH))
     return Box(low, high)
 
 
 def action_space(params: EnvParams) -> Discrete:
-    """Count idle, K signatures to charge and K to discharge."""
+    """Return the actions: idle, K signatures to charge and K to discharge."""
     return Discrete(params.library.n_actions)
 
 
@@ -33,12 +33,12 @@ def choose_row(scenario: Scenario, rng: np.random.Generator, options: dict[str, 
         return int(rng.integers(scenario.batch))
     row = int(options["row"])
     if not 0 <= row < scenario.batch:
-        raise InputError(f"row {row} of the scenario was asked for; allowed are 0 to {scenario.batch - 1}")
+        raise InputError(f"the scenario has no row {row}; allowed are 0 to {scenario.batch - 1}")
     return row
 
 
 def infos(state: EnvState) -> list[dict[str, Any]]:
-    """Tell of each household what its latest decision did, and where it stands."""
+    """Describe the latest decision and the state of each household."""
     columns = {
         "moved_kwh": state.moved_kwh,
         "cost": state.cost,

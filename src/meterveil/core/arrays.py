@@ -1,4 +1,4 @@
-"""Names for the array types of the core, and the one time step that it knows."""
+"""Array types of the core, and its time step."""
 
 import numpy as np
 import numpy.typing as npt

@@ -1,7 +1,7 @@
-"""What a home battery can do in a minute: appendix A.2 of the paper, D3 and D4.
+"""What a home battery can deliver in a minute: appendix A.2 of the paper, D3 and D4.
 
-`step` is the only way from a request to power. Whatever asks (a decoy, a flat level, a live
-controller) gets as much of its request as every limit allows, never more and never of the other sign.
+`step` turns every request (a decoy, a flat level, a live controller) into power: as much of the request as
+all limits allow, never more and never of the other sign.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ INITIAL_SOC = 0.5
 """State of charge at the start of every simulation (D6)."""
 
 _BELOW = 1.0 - 8.0 * float(np.finfo(np.float64).eps)
-"""Rounding may lift a sum a few units in the last place over its limit; room shrunk by this cannot."""
+"""Factor that keeps sums below their limit in spite of rounding."""
 
 _LEAST_W = 1e-6
-"""Room under a microwatt is none: what rounding leaves of an exhausted range is not worth a decision."""
+"""Smallest usable power; less is what rounding leaves of an exhausted range."""
 
 
 @dataclass(frozen=True)
 class Battery:
-    """Describe a battery and its connection; every field is a number, or one number per household."""
+    """Battery and its grid connection; every field is a number, or one number per household."""
 
     capacity_kwh: float | FloatArray = 8.0
     charge_w: float | FloatArray = 4000.0
@@ -72,34 +72,34 @@ _ALLOWED = {
 
 
 class BatteryState(NamedTuple):
-    """What changes from minute to minute."""
+    """State of the battery, which changes from minute to minute."""
 
     soc: FloatArray  # (batch,) state of charge, 0..1
     moved_kwh: FloatArray  # (batch,) moved so far in this civil day, in and out together
 
 
 class Connection(NamedTuple):
-    """What may pass beside a load; every array has the shape of the load."""
+    """Limits of inverter and grid connection beside a load; every array has the shape of the load."""
 
     lowest_w: FloatArray  # zero or less: discharging
     highest_w: FloatArray  # zero or more: charging
-    unknown: BoolArray  # the load is not known, and nothing may pass
+    unknown: BoolArray  # the load is unknown: the battery must idle
 
 
 class Delivery(NamedTuple):
-    """What came of a request."""
+    """Power that a request results in."""
 
     power_w: FloatArray  # (batch,)
     ended: BoolArray  # (batch,) SoC range or budget cut the request, or the load was unknown: stop (D4)
 
 
 def start_day(state: BatteryState, new_day: BoolArray) -> BatteryState:
-    """Give the households whose civil day begins their full budget back."""
+    """Restore the full budget of the households whose civil day begins."""
     return state._replace(moved_kwh=np.where(new_day, 0.0, state.moved_kwh))
 
 
 def budget_left_kwh(battery: Battery, state: BatteryState) -> FloatArray:
-    """Energy that may still be moved today."""
+    """Return the energy that may still be moved today."""
     return np.maximum(battery.budget_kwh - state.moved_kwh, 0.0)
 
 
@@ -109,19 +109,18 @@ def step(
     """Deliver as much of a minute's request as every constraint allows.
 
     Power, export and import limits clip the minute; an exhausted SoC range or budget delivers what is
-    left and says `ended` (D4). Where the load or the request is unknown (NaN) the battery idles: neither a
-    failed meter reading nor a failed policy may move it. Equations `app_power_constraint` to
+    left and sets `ended` (D4). Where the load or the request is unknown (NaN) the battery idles, so that
+    neither a failed meter reading nor a failed policy moves it. Equations `app_power_constraint` to
     `app_throughput_budget`.
     """
     return deliver(battery, state, request_w, connection(battery, load_w))
 
 
 def connection(battery: Battery, load_w: FloatArray) -> Connection:
-    """Work out what inverter and connection let through, for one minute or for many at once.
+    """Return the limits of inverter and grid connection, for one minute or for many at once.
 
-    A load that is past a limit by itself stays the household's business: the battery then adds nothing,
-    and is not turned round to mend it. Rounding may carry load plus limit over by one unit in the last
-    place; the limit is moved back by it, and what lies within cannot overshoot since sums round in order.
+    Where the load alone exceeds a limit, the battery adds nothing and does not correct it. Rounding may carry
+    load plus limit over by one unit in the last place; the limit is then moved back by it.
     """
     unknown = np.isnan(load_w)
     lowest_w = np.minimum(np.maximum(-load_w - battery.export_limit_w, -np.asarray(battery.discharge_w)), 0.0)
@@ -137,7 +136,7 @@ def connection(battery: Battery, load_w: FloatArray) -> Connection:
 def deliver(
     battery: Battery, state: BatteryState, request_w: FloatArray, allowed: Connection
 ) -> tuple[BatteryState, Delivery]:
-    """Do what `step` does where the connection's limits are known already."""
+    """Do the same as `step` with known limits of the connection."""
     unclear = allowed.unknown | np.isnan(request_w)
     wanted_w = np.minimum(np.maximum(request_w, allowed.lowest_w), allowed.highest_w)
     wanted_w[unclear] = 0.0
@@ -152,9 +151,9 @@ def deliver(
 
 
 def _room_w(battery: Battery, state: BatteryState) -> tuple[FloatArray, FloatArray]:
-    """Discharging and charging power that would exhaust SoC range or budget within this minute.
+    """Return the discharging and charging power that exhausts SoC range or budget within this minute.
 
-    Never negative: a SoC outside the range leaves room only in the direction that leads back in.
+    It is never negative: a SoC outside the range leaves room only in the direction back into it.
     """
     whole_w = battery.capacity_kwh * (_BELOW / KWH_PER_W_MINUTE)
     budget_w = (battery.budget_kwh - state.moved_kwh) * (_BELOW / KWH_PER_W_MINUTE)

@@ -1,7 +1,7 @@
-"""The signature library: power curves of real appliance uses, ready to be replayed by the battery.
+"""The signature library: power curves of appliance uses that the battery replays.
 
-All K signatures lie in one zero-padded array, so that a batch of households can each replay another one
-with a single look-up. Row K is the empty signature: zero watts for one minute.
+All K signatures are in one zero-padded array, so that each household of a batch can replay another one with
+a single look-up. Row K is the empty signature: zero watts for one minute.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from meterveil.errors import InputError
 
 @dataclass(frozen=True)
 class Library:
-    """Hold K signatures; build one with `Library.of`."""
+    """K signatures; built with `Library.of`."""
 
     watts: FloatArray  # (K + 1, longest + 1), zero behind each signature's end; the last row is empty
     lengths: IntArray  # (K + 1,) minutes; the empty signature lasts one
@@ -78,7 +78,7 @@ class Library:
 
     @classmethod
     def from_json(cls, text: str) -> Library:
-        """Read what `to_json` wrote, and refuse anything else with a reason."""
+        """Read the text of `to_json`; reject any other with a reason."""
         try:
             document = json.loads(text)
         except (ValueError, RecursionError) as error:
@@ -97,7 +97,7 @@ class Library:
             ) from error
 
     def digest(self) -> str:
-        """Hash of what is replayed: two libraries with the same digest act alike."""
+        """Return the hash of the content; libraries with the same digest act alike."""
         return hashlib.sha256(self.to_json().encode()).hexdigest()
 
 
@@ -105,7 +105,7 @@ _FORMAT = "meterveil-signatures-1"
 
 
 def _text(value: object) -> str:
-    """Return text that can be written again: JSON can escape halves of characters, which cannot."""
+    """Return text that can be written again; JSON can escape half characters, which cannot."""
     return str(value).encode().decode()
 
 

@@ -1,9 +1,9 @@
 """The manager's decision problem: initial, observe, transition, terminal (section 5 of the paper, D6).
 
-One transition is one decision. It lasts as long as the chosen signature replays, so the households of a
-batch each have a clock of their own, and each points at the row of the scenario in which it lives: many
-may share a row, and a new episode is a new number, not a copy of a day. Rewards are not part of the
-physics: a reward is any function of the scenario, the state before, the action and the state after.
+One transition is one decision. It lasts as long as the chosen signature replays, so each household of a batch
+has its own clock. Each household points at its row of the scenario, so a new episode is a new number, not a
+copy of a day. Rewards are not part of the physics: a reward is any function of the scenario, the state
+before, the action and the state after.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ WINDOW = 60
 """Minutes of past battery power that a state remembers: the probe's window (D5)."""
 
 OBSERVATION = ("load_kw", "day_sin", "day_cos", "price", "soc", "budget_left")
-"""What the manager sees, in this order (section 5)."""
+"""Observation of the manager, in this order (section 5)."""
 
 OBSERVATION_LOW = (-1000.0, -1.0, -1.0, -1000.0, 0.0, 0.0)
 OBSERVATION_HIGH = (1000.0, 1.0, 1.0, 1000.0, 1.0, 1.0)
-"""Wide enough for any household and currency, so that a policy trained on one fits another."""
+"""Bounds that are wide enough for any household and currency."""
 
 
 @dataclass(frozen=True)
 class EnvParams:
-    """Fix everything that an episode does not change."""
+    """Parameters that are constant during an episode."""
 
     battery: Battery
     library: Library
@@ -44,10 +44,10 @@ class EnvParams:
 
 
 class EnvState(NamedTuple):
-    """Where every household of the batch stands."""
+    """State of every household of the batch."""
 
     battery: BatteryState
-    row: IntArray  # (batch,) row of the scenario that each household lives in
+    row: IntArray  # (batch,) row of the scenario of each household
     minute: IntArray  # (batch,) minutes acted in so far
     past_w: FloatArray  # (batch, WINDOW) battery power of the latest minutes, the last one at the end
     moved_kwh: FloatArray  # (batch,) energy that the latest decision moved
@@ -55,7 +55,7 @@ class EnvState(NamedTuple):
 
 
 class Reward(Protocol):
-    """Judge a decision; the one thing about the environment that a user plugs in."""
+    """Reward of a decision, which a user may supply."""
 
     def __call__(self, scenario: Scenario, before: EnvState, action: IntArray, after: EnvState) -> FloatArray:
         """Return one number per household."""
@@ -90,7 +90,7 @@ def renew(params: EnvParams, scenario: Scenario, state: EnvState, over: BoolArra
 
 
 def observe(params: EnvParams, scenario: Scenario, state: EnvState) -> npt.NDArray[np.float32]:
-    """Return what the manager sees in its current minute, (batch, 6)."""
+    """Return the observation of the current minute, (batch, 6)."""
     at = _now(scenario, state.row, state.minute)
     world = (scenario.load_w[at], scenario.minute_of_day[at], scenario.price[at])
     return seen(params.battery, state.battery, *world)
@@ -99,9 +99,9 @@ def observe(params: EnvParams, scenario: Scenario, state: EnvState) -> npt.NDArr
 def seen(
     battery: Battery, state: BatteryState, load_w: FloatArray, minute_of_day: IntArray, price: FloatArray
 ) -> npt.NDArray[np.float32]:
-    """Put a minute into the manager's terms, (batch, 6), each of the order of one.
+    """Return the manager's observation of a minute, (batch, 6), each of the order of one.
 
-    An unknown load shows as 0. Training, evaluation and the live controller all see through this function.
+    An unknown load is shown as 0. Training, evaluation and the live controller all call this function.
     """
     angle = minute_of_day * (2.0 * np.pi / 1440.0)
     left = np.minimum(bt.budget_left_kwh(battery, state), 1e6)
@@ -117,7 +117,7 @@ def action_mask(params: EnvParams, scenario: Scenario, state: EnvState) -> BoolA
 
 
 def terminal(scenario: Scenario, state: EnvState) -> BoolArray:
-    """Tell whose episode is over (D6: a civil day terminates, it is not cut off)."""
+    """Tell which episodes are over (D6: a civil day terminates, it is not truncated)."""
     return state.minute >= scenario.minutes[state.row]
 
 
@@ -146,7 +146,7 @@ def _account(
     minute: IntArray,
     powers_w: list[FloatArray],
 ) -> EnvState:
-    """Remember what the decision did; sums run in the order of time, so that no neighbour changes a bit."""
+    """Record the effect of a decision; sums run in order of time, so that neighbours do not change a bit."""
     if not powers_w:
         nothing = np.zeros(len(minute))
         return before._replace(moved_kwh=nothing, cost=nothing)
@@ -164,17 +164,17 @@ def _account(
 
 
 def begins_day(scenario: Scenario, row: IntArray, minute: IntArray) -> BoolArray:
-    """Tell whose current minute is the first of a civil day that began under way."""
+    """Tell which households are in the first minute of a new civil day within their episode."""
     row, now = _now(scenario, row, minute)
     changed: BoolArray = scenario.day[row, now] != scenario.day[row, now - 1]
     return changed & (minute > 0)
 
 
 def _now(scenario: Scenario, row: IntArray, minute: IntArray) -> tuple[IntArray, IntArray]:
-    """Index of each household's current minute; the last one once its episode is over."""
+    """Return the index of each household's current minute; the last one once its episode is over."""
     return row, scenario.lead + np.minimum(minute, scenario.minutes[row] - 1)
 
 
 def _where(over: BoolArray, new: tuple[Any, ...], old: tuple[Any, ...]) -> Iterator[Any]:
-    """Choose household by household; the transpose brings the household last, where `over` has it."""
+    """Choose by household; the transpose brings the household last, as in `over`."""
     return (np.where(over, b.T, a.T).T for a, b in zip(old, new, strict=True))

@@ -1,4 +1,4 @@
-"""Carries commands out, a minute at a time, for every household of a batch at once.
+"""Execution of commands, a minute at a time, for all households of a batch at once.
 
 A command shapes the meter for one or more minutes. Its profile is a level plus, optionally, a signature
 of the library; the profile either is *added* as battery power (signature mimicry, the paper) or the meter
@@ -18,7 +18,7 @@ from meterveil.core.decoys import Library
 
 
 class Command(NamedTuple):
-    """Say what to do until `minutes` have passed or the battery cannot go on; one entry per household."""
+    """Profile to follow until `minutes` have passed or the battery cannot go on; one entry per household."""
 
     hold: BoolArray  # (batch,) False: add the profile as battery power; True: hold the meter at the profile
     level_w: FloatArray  # (batch,) constant part of the profile
@@ -28,7 +28,7 @@ class Command(NamedTuple):
 
 
 class Replay(NamedTuple):
-    """A command under way."""
+    """Running command."""
 
     command: Command
     elapsed: IntArray  # (batch,) minutes already carried out
@@ -41,17 +41,17 @@ def idle(library: Library, batch: int) -> Command:
 
 
 def add_power(library: Library, power_w: FloatArray) -> Command:
-    """Ask for this battery power for one minute."""
+    """Request this battery power for one minute."""
     return _constant(library, np.zeros(len(power_w), dtype=np.bool_), power_w)
 
 
 def hold_meter(library: Library, target_w: FloatArray) -> Command:
-    """Ask that the meter read this for one minute."""
+    """Request this meter reading for one minute."""
     return _constant(library, np.ones(len(target_w), dtype=np.bool_), target_w)
 
 
 def hold_meter_with_decoy(library: Library, level_w: FloatArray, signature: IntArray) -> Command:
-    """Ask that the meter show a level with an appliance on top, for as long as the signature lasts."""
+    """Request a meter level with an appliance on top, for as long as the signature lasts."""
     hold = np.ones(len(level_w), dtype=np.bool_)
     return Command(hold, level_w, signature, np.ones(len(level_w)), library.lengths[signature])
 
@@ -69,7 +69,7 @@ def nothing_running(library: Library, batch: int) -> Replay:
 
 
 def issue(replay: Replay, command: Command) -> Replay:
-    """Give the command to the households that wait for one; the others go on with theirs."""
+    """Give the command to the households that wait for one; the others keep theirs."""
     keep = replay.running
     merged = Command(*(np.where(keep, old, new) for old, new in zip(replay.command, command, strict=True)))
     return Replay(merged, np.where(keep, replay.elapsed, 0), np.ones_like(keep))

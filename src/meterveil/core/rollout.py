@@ -24,23 +24,23 @@ _BLOCK_MINUTES = 240
 
 
 class View(NamedTuple):
-    """What a defence may know at the start of a minute; one entry per household."""
+    """Knowledge of a defence at the start of a minute; one entry per household."""
 
     battery: Battery
     library: Library
     state: BatteryState
     load_w: FloatArray  # (batch,) load of this minute; NaN where the meter gave none
-    meter_w: FloatArray  # (batch,) what the meter showed in the minute before; NaN at the start
+    meter_w: FloatArray  # (batch,) meter reading of the minute before; NaN at the start
     minute_of_day: IntArray  # (batch,)
     price: FloatArray  # (batch,)
-    chance: FloatArray  # (batch, 2) independent uniform numbers in [0, 1): the only randomness there is
-    waits: BoolArray  # (batch,) who needs a command; commands for the others are ignored
+    chance: FloatArray  # (batch, 2) independent uniform numbers in [0, 1): the only randomness
+    waits: BoolArray  # (batch,) needs a command; commands for the others are ignored
 
 
 class Policy(Protocol):
-    """Decide; whatever a policy must remember between minutes travels through `memory`.
+    """Rule that decides; anything it remembers between minutes is in `memory`.
 
-    It is asked in every minute, also where nobody waits, so that no memory depends on a neighbour.
+    It is called in every minute, even if no household waits, so that memories do not depend on neighbours.
     """
 
     def initial(self, batch: int) -> Any:
@@ -53,7 +53,7 @@ class Policy(Protocol):
 
 
 class Trace(NamedTuple):
-    """What happened, (batch, minute); zero power and NaN loads behind a shorter row's end."""
+    """Result of a rollout, (batch, minute); zero power and NaN loads after the end of a shorter row."""
 
     load_w: FloatArray
     power_w: FloatArray
@@ -62,7 +62,7 @@ class Trace(NamedTuple):
 
     @property
     def meter_w(self) -> FloatArray:
-        """What the meter shows: load plus battery power."""
+        """Meter reading: load plus battery power."""
         return self.load_w + self.power_w
 
 
@@ -134,7 +134,7 @@ def rollout(
 
 
 def _minutes(battery: Battery, scenario: Scenario, rngs: Sequence[np.random.Generator]) -> Iterator[Minute]:
-    """Lay a scenario out minute by minute, a block at a time: a block stays in the processor's cache."""
+    """Yield a scenario minute by minute, in blocks that fit into the processor's cache."""
     for first in range(scenario.lead, scenario.lead + scenario.horizon, _BLOCK_MINUTES):
         block = slice(first, first + _BLOCK_MINUTES)
         load_w, price = (np.ascontiguousarray(part[:, block].T) for part in (scenario.load_w, scenario.price))
@@ -155,7 +155,7 @@ def trace_cost(
     trace: Trace,
     degradation_per_kwh: float = tariff.DEGRADATION_PER_KWH,
 ) -> Cost:
-    """Add up what a trace cost each household, (batch,)."""
+    """Return the cost of a trace for each household, (batch,)."""
     price = scenario.price[:, scenario.lead :]
     return tariff.day_cost(
         battery, price, trace.power_w, trace.soc_start, trace.soc[:, -1], degradation_per_kwh

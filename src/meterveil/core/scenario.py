@@ -1,7 +1,7 @@
-"""What the world does whatever the battery does: load, clock and price, one row per household.
+"""Scenario: load, clock and price, which do not depend on the battery, one row per household.
 
-A row may be a household's week, one of its days, or the same day under another battery; the core does not
-care. Rows may differ in length (days of 23 and 25 hours); `minutes` says where each one ends.
+A row may be a household's week, one of its days, or the same day with another battery. Rows may differ in
+length (days of 23 and 25 hours); `minutes` is the length of each.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from meterveil.errors import InputError
 
 @dataclass(frozen=True)
 class Scenario:
-    """Hold (batch, lead + minute) arrays; column `lead` is the first minute in which the battery acts."""
+    """Arrays of (batch, lead + minute); column `lead` is the first minute in which the battery acts."""
 
     load_w: FloatArray
     """Household load without the battery; NaN where it is not known."""
@@ -28,9 +28,9 @@ class Scenario:
     price: FloatArray
     """Currency per kWh."""
     minutes: IntArray
-    """(batch,) how many minutes the battery acts in."""
+    """(batch,) number of minutes in which the battery acts."""
     lead: int = 0
-    """Minutes of load known from before the start, for windows that look back."""
+    """Minutes of load before the start, for windows that look back."""
 
     @property
     def batch(self) -> int:
@@ -49,9 +49,9 @@ class Scenario:
 
 
 def stack(scenarios: Sequence[Scenario]) -> Scenario:
-    """Put scenarios under each other as one batch; shorter rows are padded and end earlier.
+    """Stack scenarios as one batch; shorter rows are padded and end earlier.
 
-    The padding repeats the last minute with an unknown load, so that nothing can be moved in it.
+    The padding repeats the last minute with an unknown load, so that the battery idles in it.
     """
     leads = {scenario.lead for scenario in scenarios}
     if len(leads) != 1:

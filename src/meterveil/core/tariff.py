@@ -1,7 +1,7 @@
-"""What a minute of battery power costs: appendix A.1 of the paper and D7.
+"""Cost of battery power: appendix A.1 of the paper and D7.
 
-Prices are currency per kWh and reach the core as one number for each minute, so a tariff is only a way
-to write such numbers down: flat, in bands of the day, or as a series of its own (half-hourly, Agile-like).
+Prices are currency per kWh, one number for each minute. A tariff gives these numbers: flat, in bands of the
+day, or as a series (half-hourly, Agile-like).
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ DEGRADATION_PER_KWH = 0.075
 
 
 class Tariff(Protocol):
-    """Know the price of every minute."""
+    """Price of every minute."""
 
     def price(self, minute_of_day: IntArray, utc_minute: IntArray) -> FloatArray:
-        """Price per kWh at local minutes of the day that are also these minutes since the epoch (UTC)."""
+        """Return the price per kWh at local minutes of the day, which are also given as UTC minutes."""
         ...
 
 
 @dataclass(frozen=True)
 class Bands:
-    """Charge by the local time of day: `prices[i]` holds from `starts[i]` until the next start.
+    """Prices by local time of day: `prices[i]` holds from `starts[i]` until the next start.
 
     The band before the first start is the last one, so a night band may run over midnight. One band is
     a flat tariff.
@@ -51,7 +51,7 @@ class Bands:
             raise InputError(f"tariff prices are {self.prices}; give finite numbers per kWh")
 
     def price(self, minute_of_day: IntArray, utc_minute: IntArray) -> FloatArray:
-        """Look the band of each minute up."""
+        """Return the price of each minute's band."""
         del utc_minute
         band = np.searchsorted(self.starts, minute_of_day, side="right") - 1
         return np.asarray(self.prices, dtype=np.float64)[band]
@@ -59,13 +59,13 @@ class Bands:
 
 @dataclass(frozen=True)
 class PriceSeries:
-    """Charge what was published for the time itself: `prices[i]` holds from `starts[i]` to the next start."""
+    """Published prices by time: `prices[i]` holds from `starts[i]` to the next start."""
 
     starts: IntArray
     """Minutes since the epoch (UTC), increasing."""
     prices: FloatArray
     step_minutes: int = 30
-    """How long the last price holds."""
+    """Minutes for which the last price holds."""
 
     def __post_init__(self) -> None:
         if len(self.starts) == 0 or len(self.starts) != len(self.prices):
@@ -77,13 +77,11 @@ class PriceSeries:
             raise InputError("a price series needs increasing times and finite prices per kWh")
 
     def price(self, minute_of_day: IntArray, utc_minute: IntArray) -> FloatArray:
-        """Look each minute up; a minute outside the series is an error, not a guess."""
+        """Return the price of each minute; a minute outside the series is an error."""
         del minute_of_day
         slot = np.searchsorted(self.starts, utc_minute, side="right") - 1
         if np.any(slot < 0) or np.any(utc_minute >= self.starts[-1] + self.step_minutes):
-            raise InputError(
-                "the price series does not cover the days asked for; give a longer series or other days"
-            )
+            raise InputError("the price series does not cover these days; give a longer series or other days")
         return self.prices[slot]
 
 
@@ -92,12 +90,12 @@ PAPER_TARIFF = Bands(starts=(0, 7 * 60), prices=(0.1317, 0.3075))
 
 
 def flat(price: float) -> Bands:
-    """Charge the same price all day."""
+    """Return a tariff with the same price all day."""
     return Bands(starts=(0,), prices=(price,))
 
 
 class Cost(NamedTuple):
-    """What the battery's power cost, beside what the household would have paid anyway."""
+    """Cost of the battery's power, beyond what the household pays without it."""
 
     energy: FloatArray  # (batch,) may be negative: bought cheap, used dear
     degradation: FloatArray  # (batch,)
@@ -138,7 +136,7 @@ def day_cost(
     soc_end: FloatArray,
     degradation_per_kwh: float = DEGRADATION_PER_KWH,
 ) -> Cost:
-    """Add up a trace, (batch, minute), with what it would take to start the next one from the same SoC."""
+    """Return the cost of a trace, (batch, minute), also with the cost of restoring its first SoC."""
     by_minute = energy_cost(
         battery, price.T, power_w.T
     )  # (minute, batch), so that a battery may differ by row

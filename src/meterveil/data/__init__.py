@@ -1,1 +1,1 @@
-"""Raw files become a `Household` here, checked once, so that nothing behind this edge checks again."""
+"""Readers that turn raw files into a checked `Household`, and everything that is computed from one."""

@@ -25,22 +25,22 @@ CANONICAL = {
     "television": "tv",
     "washingmachine": "washing_machine",
 }
-"""Spelling of a release (lower case, words joined by `_`) -> the name used here; others stay as they are."""
+"""Spelling of a data set (lower case, joined by `_`) -> canonical name; other names stay as they are."""
 
 
 def canonical(label: str) -> str:
-    """Return the name used here for an appliance: `Fridge-freezer`, `refrigerator` and `fridge` are one."""
+    """Return the canonical name: `Fridge-freezer`, `refrigerator` and `fridge` are the same."""
     name = "_".join(label.lower().replace("-", " ").split())
     return CANONICAL.get(name, name)
 
 
 def kind(name: str) -> str:
-    """Return what an appliance is: the second of several (`kitchen_outlets_2`) is as the first."""
+    """Return the canonical name without number: `kitchen_outlets_2` is `kitchen_outlets`."""
     return canonical(re.sub(r"_\d+$", "", name))
 
 
 def distinct(labels: Iterable[str]) -> list[str]:
-    """Return canonical names in order, with `_1`, `_2`, ... where a house has several of a kind."""
+    """Return canonical names in order, numbered `_1`, `_2`, ... where a house has several of a kind."""
     names = [canonical(label) for label in labels]
     several = {name for name, count in Counter(names).items() if count > 1}
     seen: Counter[str] = Counter()
@@ -52,7 +52,7 @@ def distinct(labels: Iterable[str]) -> list[str]:
 
 
 def choose_appliances(where: str, known: Collection[str], wanted: Sequence[str] | None) -> list[str]:
-    """Name the appliances that are asked for, in any release's words; all where `wanted` is None."""
+    """Return the canonical names of the wanted appliances; all where `wanted` is None."""
     if wanted is None:
         return list(known)
     names = [name if name in known else canonical(name) for name in wanted]

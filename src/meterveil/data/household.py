@@ -1,7 +1,7 @@
-"""A household: what its meter and its sub-meters read, minute by minute.
+"""A household: readings of its meter and sub-meters, minute by minute.
 
-Every reader ends here, so whatever lies behind `data` may rely on what is checked once in this file:
-the minutes are consecutive and know their time zone, and every array has one value for each of them.
+Every reader returns this type, and it checks itself once: the minutes are consecutive and have a time zone,
+and every array has one value for each minute.
 """
 
 from __future__ import annotations
@@ -25,26 +25,26 @@ AGGREGATE = "aggregate"
 """Name of the whole house's load: in a masked household, what it was before the battery changed the meter."""
 
 MAX_PLAUSIBLE_W = 100_000.0
-"""A home's main fuse lets through less than this; more is a wrong unit or a broken file."""
+"""Highest plausible power of a home; more is a wrong unit or a broken file."""
 
 
 @dataclass(frozen=True)
 class Household:
-    """Hold one household's readings as means over consecutive minutes; NaN where a minute is unknown."""
+    """Readings of one household as means over consecutive minutes; NaN where a minute is unknown."""
 
     name: str
     minutes: pd.DatetimeIndex
     """Start of each minute, with the household's time zone; one minute apart without exception."""
     aggregate_w: FloatArray
-    """(minute,) what the meter reads, in the unit that `units["aggregate"]` says."""
+    """(minute,) meter reading, in the unit `units["aggregate"]`."""
     appliances_w: Mapping[str, FloatArray] = field(default_factory=dict)
     """Name -> (minute,) sub-metered power."""
     units: Mapping[str, Unit] = field(default_factory=dict)
     """Name (and "aggregate") -> "W" (active) or "VA" (apparent); a name that is absent is in W."""
     notes: tuple[str, ...] = ()
-    """What the reader filled, dropped or suspects, one sentence each."""
+    """What the reader filled, dropped or assumed, one sentence each."""
     aggregate: Aggregate = "mains"
-    """Where the aggregate comes from (D2); a result says which it used."""
+    """Source of the aggregate (D2)."""
 
     def __post_init__(self) -> None:
         _check_minutes(self.name, self.minutes)
@@ -57,7 +57,7 @@ class Household:
         return str(self.minutes.tz)
 
     def days(self) -> list[date]:
-        """List the civil days that lie wholly inside the record, gaps or not."""
+        """List the civil days that are wholly inside the record, with or without gaps."""
         first, last = self.minutes[0], self.minutes[-1] + pd.Timedelta(minutes=1)
         whole = first == midnight(first.date(), self.timezone)
         start = first.date() if whole else first.date() + timedelta(days=1)
@@ -66,7 +66,7 @@ class Household:
     def between(self, start: date, end: date) -> Household:
         """Cut out the civil days from `start` up to, not including, `end` (D1)."""
         if end <= start:
-            raise InputError(f"{self.name}: the days from {start} to {end} are none; end must be after start")
+            raise InputError(f"{self.name}: there are no days from {start} to {end}; end must be after start")
         low, high = (self.minutes.searchsorted(midnight(day, self.timezone)) for day in (start, end))
         expected = (midnight(end, self.timezone) - midnight(start, self.timezone)) // pd.Timedelta(minutes=1)
         if high - low != expected:
@@ -91,7 +91,7 @@ class Household:
         return replace(self, appliances_w={name: self.appliances_w[name] for name in wanted})
 
     def coverage(self) -> dict[str, float]:
-        """Share of the minutes that are known, for the aggregate and each appliance."""
+        """Return the share of known minutes of the aggregate and each appliance."""
         channels = {"aggregate": self.aggregate_w, **self.appliances_w}
         return {name: float(np.mean(~np.isnan(watts))) for name, watts in channels.items()}
 
@@ -116,7 +116,7 @@ class Household:
 
 
 def midnight(day: date, timezone: str) -> pd.Timestamp:
-    """First minute of a civil day, also where the clocks change at midnight."""
+    """Return the first minute of a civil day, also where the clocks change at midnight."""
     return pd.Timestamp(day).tz_localize(timezone, ambiguous=True, nonexistent="shift_forward")
 
 

@@ -1,7 +1,7 @@
-"""The minute grid that every reader shares: raw samples become minute means, minute means a household.
+"""Minute grid of all readers: samples become minute means, and minute means a household.
 
-A reader only has to find stamps and watts in its files; sorting, averaging, gaps and signs are settled here
-once, so that two readers of the same readings give the same household.
+Readers only find stamps and watts in their files. Sorting, averaging, gaps and signs are handled here, so
+that two readers of the same readings give the same household.
 """
 
 from __future__ import annotations
@@ -19,38 +19,38 @@ from meterveil.errors import InputError
 
 IntArray = npt.NDArray[np.int64]
 Numbers = npt.NDArray[Any]
-"""Integers or floats, as the file had them."""
+"""Integers or floats, as in the file."""
 
 MAX_FILL_MINUTES = 3
-"""A gap of up to this many minutes holds the last known minute; a longer one stays a gap in full."""
+"""Longest gap that is filled with the last known minute."""
 
 MAX_NEGATIVE_NOISE_W = 50.0
-"""A sub-meter may read this far below zero from noise; beyond it, a clamp is reversed or a file broken."""
+"""Noise of a sub-meter below zero; a lower reading is a reversed clamp or a broken file."""
 
 EARLIEST_SECOND = 631_152_000
-"""1990-01-01: no household was metered by the minute before it."""
+"""1990-01-01."""
 
 LATEST_SECOND = 4_102_444_800
-"""2100-01-01: a later stamp is in milliseconds or broken."""
+"""2100-01-01."""
 
 
 @dataclass(frozen=True)
 class Series:
-    """Hold one channel's known minutes; a minute that is absent is unknown."""
+    """Known minutes of one channel; absent minutes are unknown."""
 
     minute: IntArray
     """(known minute,) minutes since the Unix epoch (UTC), strictly increasing."""
     watts: FloatArray
     """(known minute,) mean over that minute, never NaN."""
     notes: tuple[str, ...] = ()
-    """What was odd about the samples, one clause each, without the channel's name."""
+    """Irregularities of the samples, without the channel's name."""
 
 
 def minute_means(seconds: Numbers, watts: FloatArray, where: str = "readings") -> Series:
-    """Average samples of any rate over the minutes in which they lie.
+    """Average samples of any rate over their minutes.
 
-    Samples may come unsorted, and a stamp may come twice, in which case the last one counts. NaN watts are
-    ignored. `where` names the source in an error.
+    Samples may be unsorted; of two with the same stamp the last counts. NaN watts are ignored. `where` names
+    the source in an error.
     """
     known = ~np.isnan(watts)
     if not known.all():
@@ -64,7 +64,7 @@ def minute_means(seconds: Numbers, watts: FloatArray, where: str = "readings") -
 
 
 def minute_sums(seconds: Numbers, watts: Numbers) -> tuple[IntArray, FloatArray, IntArray]:
-    """Add up samples in order of their stamps: each minute that has any, its sum and its count."""
+    """Sum sorted samples by minute: return minutes, sums and counts."""
     minute = np.floor_divide(seconds, 60).astype(np.int64, copy=False)
     starts = np.append(0, np.flatnonzero(minute[1:] != minute[:-1]) + 1)
     total = np.add.reduceat(watts, starts).astype(np.float64, copy=False)
@@ -84,7 +84,7 @@ def check_seconds(earliest: float, latest: float, where: str) -> None:
 
 
 def fill_short_gaps(series: Series, max_fill_minutes: int = MAX_FILL_MINUTES) -> Series:
-    """Hold the last known minute through every gap of at most `max_fill_minutes`, and note how many."""
+    """Fill gaps of at most `max_fill_minutes` with the minute before, and note how many."""
     if len(series.minute) == 0:
         return series
     steps = np.diff(series.minute, append=series.minute[-1] + 1)
@@ -136,13 +136,13 @@ def to_household(
 
 
 def minute_index(first_minute: int, last_minute: int, timezone: str) -> pd.DatetimeIndex:
-    """Every minute from `first_minute` to `last_minute` since the epoch, both included, in a time zone."""
+    """Return the minutes from `first_minute` to `last_minute` since the epoch, inclusive, in a time zone."""
     seconds = np.arange(first_minute, last_minute + 1, dtype=np.int64) * 60
     return pd.DatetimeIndex(seconds.astype("datetime64[s]"), tz="UTC").tz_convert(timezone)
 
 
 def in_order(seconds: Numbers, watts: Numbers) -> tuple[Numbers, Numbers, int, int]:
-    """Sort samples by stamp, keep the last of each, and count the steps back and the samples dropped."""
+    """Sort samples by stamp and keep the last of each; count the steps back and the dropped samples."""
     if np.all(seconds[1:] > seconds[:-1]):
         return seconds, watts, 0, 0
     backwards = int(np.sum(seconds[1:] < seconds[:-1]))
@@ -156,7 +156,7 @@ def in_order(seconds: Numbers, watts: Numbers) -> tuple[Numbers, Numbers, int, i
 
 
 def order_notes(backwards: int, duplicated: int) -> tuple[str, ...]:
-    """Say how often the stamps went back and how many samples a later one of the same stamp replaced."""
+    """Note steps back in time and replaced samples."""
     notes = []
     if backwards:
         notes.append(f"stamps went back in time {backwards:,} times: sorted")
@@ -173,7 +173,7 @@ def _without_noise(where: str, series: Series) -> Series:
     if lowest < -MAX_NEGATIVE_NOISE_W:
         raise InputError(
             f"{where}: {lowest:,.0f} W is negative; an appliance draws 0 W or more "
-            f"(noise down to -{MAX_NEGATIVE_NOISE_W:.0f} W is let pass): check the sign of the channel"
+            f"(noise down to -{MAX_NEGATIVE_NOISE_W:.0f} W is accepted): check the sign of the channel"
         )
     note = f"{int(negative.sum()):,} slightly negative minutes set to 0 W"
     return replace(series, watts=np.maximum(series.watts, 0.0), notes=(*series.notes, note))

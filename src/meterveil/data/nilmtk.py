@@ -31,7 +31,7 @@ from meterveil.errors import InputError, how_to_install
 
 
 def _encode(text: str, encoding: str = "latin-1") -> bytes:
-    """Stand in for `_codecs.encode`, by which old protocols spell bytes."""
+    """Replace `_codecs.encode`, which old pickle protocols use for bytes."""
     return text.encode("latin-1")
 
 
@@ -53,7 +53,7 @@ class _PlainUnpickler(pickle.Unpickler):
 
 
 def load_plain(where: str, data: bytes) -> Any:
-    """Read a pickle of dictionaries, lists, texts, numbers and dates; refuse any other."""
+    """Read a pickle of dictionaries, lists, texts, numbers and dates; refuse any other (D13)."""
     try:
         return _PlainUnpickler(io.BytesIO(data), encoding="latin-1").load()
     except Exception as error:  # a broken pickle may raise anything
@@ -70,11 +70,11 @@ TICKS_PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 
 @dataclass(frozen=True)
 class _Meter:
-    """Say what is known about a meter before its table is read."""
+    """Metadata of a meter."""
 
     number: int
     labels: tuple[str, ...]
-    """Appliances on this meter, in the words of the release where the file keeps them."""
+    """Appliances on this meter, by their original names if the file has them."""
     is_mains: bool
     upstream: int
 
@@ -138,8 +138,8 @@ def _opened(file: Path) -> Iterator[Any]:
 
 
 def _buildings(store: Any) -> list[int]:
-    found = (re.fullmatch(r"building(\d+)", key) for key in store)
-    return sorted(int(match.group(1)) for match in found if match)
+    names = (re.fullmatch(r"building(\d+)", key) for key in store)
+    return sorted(int(name.group(1)) for name in names if name)
 
 
 def _building(file: Path, store: Any, house: int | None) -> int:
@@ -153,14 +153,14 @@ def _metadata(file: Path, node: Any) -> dict[str, Any]:
     data = node.attrs.get("metadata")
     if data is None:
         return {}
-    found = load_plain(f"{file}: metadata of {node.name}", bytes(data))
-    if not isinstance(found, Mapping):
-        raise InputError(f"{file}: metadata of {node.name} is {type(found).__name__}, not a dictionary")
-    return dict(found)
+    metadata = load_plain(f"{file}: metadata of {node.name}", bytes(data))
+    if not isinstance(metadata, Mapping):
+        raise InputError(f"{file}: metadata of {node.name} is {type(metadata).__name__}, not a dictionary")
+    return dict(metadata)
 
 
 def _meters(file: Path, number: int, building: Any) -> list[_Meter]:
-    """List the meters that have a table, with what the building's metadata says about each."""
+    """List the meters that have a table, with their metadata."""
     metadata = {**_metadata(file, building["elec"]), **_metadata(file, building)}
     described = metadata.get("elec_meters")
     if not isinstance(described, Mapping):
@@ -253,7 +253,7 @@ def _samples(rows: Any, column: int, ticks_per_second: int) -> tuple[FloatArray,
 
 
 def _ticks_per_second(where: str, table: Any) -> int:
-    """Tell how fine the stamps are; pandas counted nanoseconds before it could say otherwise."""
+    """Return the resolution of the stamps; old versions of pandas always wrote nanoseconds."""
     kind = bytes(table.attrs.get("index_kind", b"datetime64")).decode("ascii", "replace")
     unit = kind.removeprefix("datetime64").strip("[]") or "ns"
     if unit not in TICKS_PER_SECOND:

@@ -1,4 +1,4 @@
-"""Writing results: whole files or none, and never over a file that the product did not write."""
+"""Writing of results: whole files or none, and never over a file that meterveil did not write."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from meterveil.errors import InputError
 
 GENERATOR = "meterveil"
-"""Names the product in what it writes: a page's generator, a JSON document's format, a table's metadata."""
+"""Mark in everything that is written: generator of pages, format of JSON files, metadata of tables."""
 
 _PAGE_MARK = re.compile(rf'<meta name="generator" content="{GENERATOR}[ "]')
 _LOOK_AT_BYTES = 8192
@@ -25,7 +25,7 @@ _LOOK_AT_BYTES = 8192
 
 @contextmanager
 def writing(what: Path) -> Iterator[None]:
-    """Turn what the file system refuses (no permission, no space, not a folder) into one line."""
+    """Turn an error of the file system (no permission, no space, not a folder) into one line."""
     try:
         yield
     except OSError as error:
@@ -34,10 +34,10 @@ def writing(what: Path) -> Iterator[None]:
 
 
 def folder(path: Path, files: Iterable[str]) -> Path:
-    """Refuse a folder in which these files may not be written, before any work is done for them.
+    """Check that these files may be written to a folder, before any work is done for them.
 
-    Nothing is made yet: what ends before its result leaves no trace. Whatever else lies in the folder is
-    left alone; a file of one of these names must be ours.
+    The folder is not created yet. Existing files of these names must be written by meterveil; other files in
+    the folder do not matter.
     """
     with writing(path):
         if path.exists() and not path.is_dir():
@@ -52,9 +52,9 @@ def folder(path: Path, files: Iterable[str]) -> Path:
 
 
 def write_all(files: Mapping[Path, Callable[[Path], object]]) -> None:
-    """Let every writer fill a temporary neighbour of its file, then put all of them in place.
+    """Write every file to a temporary neighbour, then move all of them into place.
 
-    Readers never see half a file, and a disk that runs full leaves the old result, not a mix of two.
+    Readers never see half a file, and a full disk leaves the old result, not a mix of two.
     """
     with ExitStack() as cleaning:
         finished = [(_fill(path, write, cleaning), path) for path, write in files.items()]
@@ -64,7 +64,7 @@ def write_all(files: Mapping[Path, Callable[[Path], object]]) -> None:
 
 
 def write_whole(path: Path, write: Callable[[Path], object]) -> Path:
-    """Write one file, wholly or not at all."""
+    """Write one file, completely or not at all."""
     write_all({path: write})
     return path
 
@@ -82,17 +82,17 @@ def _fill(path: Path, write: Callable[[Path], object], cleaning: ExitStack) -> P
 
 
 def write_text(path: Path, text: str) -> Path:
-    """Write a text file whole."""
+    """Write a text file, completely or not at all."""
     return write_whole(path, text_writer(text))
 
 
 def text_writer(text: str) -> Callable[[Path], object]:
-    """Return what writes a text, for `write_all`."""
+    """Return a writer of a text, for `write_all`."""
     return lambda temporary: temporary.write_text(text, encoding="utf-8")
 
 
 def _check_place(path: Path) -> None:
-    """Raise what making a folder would, without making it."""
+    """Raise the error that creating a folder would, without creating it."""
     nearest = path
     while not nearest.exists():
         nearest = nearest.parent
@@ -103,37 +103,22 @@ def _check_place(path: Path) -> None:
 
 
 def _is_ours(path: Path) -> bool:
-    """Look for the mark that every file of ours has in the place where its kind keeps such things."""
-    has_mark = _MARKS.get(path.suffix.lower())
+    """Look for the mark of meterveil, where files of this kind have it."""
     try:
-        return has_mark is not None and has_mark(path)
+        if path.suffix.lower() == ".html":
+            with path.open("rb") as file:
+                return bool(_PAGE_MARK.search(file.read(_LOOK_AT_BYTES).decode("utf-8", errors="replace")))
+        if path.suffix.lower() == ".json":
+            document = json.loads(path.read_text(encoding="utf-8"))
+            return isinstance(document, dict) and str(document.get("format")).startswith(f"{GENERATOR}-")
+        metadata = pq.read_schema(path).metadata if path.suffix.lower() == ".parquet" else None
+        return (metadata or {}).get(b"generator") == GENERATOR.encode()
     except (OSError, ValueError, RecursionError, pa.ArrowException):
         return False
 
 
-def _has_page_mark(path: Path) -> bool:
-    with path.open("rb") as file:
-        return bool(_PAGE_MARK.search(file.read(_LOOK_AT_BYTES).decode("utf-8", errors="replace")))
-
-
-def _has_document_mark(path: Path) -> bool:
-    document = json.loads(path.read_text(encoding="utf-8"))
-    return isinstance(document, dict) and str(document.get("format", "")).startswith(f"{GENERATOR}-")
-
-
-def _has_table_mark(path: Path) -> bool:
-    return (pq.read_schema(path).metadata or {}).get(b"generator") == GENERATOR.encode()
-
-
-_MARKS: dict[str, Callable[[Path], bool]] = {
-    ".html": _has_page_mark,
-    ".json": _has_document_mark,
-    ".parquet": _has_table_mark,
-}
-
-
 def _umask() -> int:
-    """Read the mask of new files, which a temporary file does not follow by itself."""
+    """Return the permission mask of new files, which temporary files ignore."""
     mask = os.umask(0)
     os.umask(mask)
     return mask

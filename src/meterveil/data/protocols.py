@@ -1,7 +1,6 @@
-"""Which days of which house teach, and which test: the paper's protocols as constants.
+"""The paper's protocols: training and test days, target appliances and on-thresholds.
 
-The paper contradicts itself here and there; what is taken from it and why is decided in D1, D2, D10, D12, D15
-and D16, and stated once, in this file.
+Where the paper is silent or contradicts itself, D1, D2, D10, D12, D15 and D16 decide.
 """
 
 from __future__ import annotations
@@ -28,12 +27,12 @@ ON_THRESHOLD_W: dict[str, float] = {
     "lighting": 50.0,
     "kitchen_outlets": 50.0,
 }
-"""An appliance is on in a minute whose mean is at least this, for truth and prediction alike (D10)."""
+"""Lowest minute mean at which an appliance is on, for truth and prediction alike (D10)."""
 
 
 @dataclass(frozen=True)
 class Protocol:
-    """Say which days of a house teach and test, and which appliances an attacker is asked for."""
+    """Training and test days of a house, and the appliances that attackers predict."""
 
     dataset: Dataset
     house: int
@@ -44,23 +43,23 @@ class Protocol:
     targets: tuple[str, ...]
     """Appliances of the paper's tables, by canonical name."""
     paper_names: tuple[str, ...]
-    """What the paper's tables call the targets."""
+    """Names of the targets in the paper's tables."""
     many_day_targets: tuple[str, ...]
     """Appliances of the tables over many days (D12, D16)."""
     aggregate: Literal["mains", "submeters"] = "mains"
     """The real mains channel, not a sum of sub-meters (D2)."""
 
     def split(self, household: Household) -> Split:
-        """Split the household's days as this protocol says."""
+        """Split the household's days by this protocol."""
         return split_days(household, self.training, self.test)
 
     def held_out(self, household: Household, min_days: int = HELD_OUT_DAYS) -> Days:
-        """Pick the well covered days of the same house that neither teach nor choose anything (D16)."""
+        """List the well covered days of the same house outside training and validation (D16)."""
         present = [name for name in self.many_day_targets if name in household.appliances_w]
         return held_out_days(household.select(present), self.training, min_days=min_days)
 
     def present_targets(self, household: Household, day: date) -> tuple[str, ...]:
-        """Name the targets that were metered and, at some minute of this day, on (D12)."""
+        """Name the targets that were metered and on at some minute of this day (D12)."""
         known = household.day(day).appliances_w
         return tuple(
             name
@@ -71,14 +70,14 @@ class Protocol:
 
 @dataclass(frozen=True)
 class EvaluationDay:
-    """Name one row of the paper's tables on other days and houses."""
+    """Row of the paper's tables on other days and houses."""
 
     dataset: Dataset
     house: int
     day: date
     label: str
     active_appliances: int
-    """How many appliances the paper calls active on this day."""
+    """Active appliances on this day, according to the paper."""
 
 
 UKDALE_HOUSE1 = Protocol(
@@ -126,7 +125,7 @@ LIBRARY_DAYS: dict[int, Days] = {
     1: UKDALE_HOUSE1.training,
     2: day_range(date(2013, 5, 21), date(2013, 5, 31)),
 }
-"""UK-DALE house -> days that signatures are taken from; of house 2, its first ten whole days (D15)."""
+"""UK-DALE house -> days of the signature library; of house 2, its first ten whole days (D15)."""
 
 
 def protocol(name: str) -> Protocol:
@@ -137,10 +136,10 @@ def protocol(name: str) -> Protocol:
 
 
 def on_threshold_w(appliance: str) -> float:
-    """Return the power from which an appliance counts as on; `kitchen_outlets_2` is `kitchen_outlets`."""
+    """Return the on-threshold of an appliance; `kitchen_outlets_2` counts as `kitchen_outlets`."""
     known = kind(appliance)
     if known not in ON_THRESHOLD_W:
         raise InputError(
-            f"no power is set from which {appliance} is on; it is set for {', '.join(ON_THRESHOLD_W)}"
+            f"there is no on-threshold for {appliance}; there are thresholds for {', '.join(ON_THRESHOLD_W)}"
         )
     return ON_THRESHOLD_W[known]

@@ -1,8 +1,7 @@
-"""REFIT: one `CLEAN_House<N>.csv` a house, with the whole house and nine numbered appliances in watts.
+"""Reader of REFIT: `CLEAN_House<N>.csv` with the whole house and nine numbered appliances in watts.
 
-The file does not say what its appliances are; the release's readme does, and `APPLIANCES` keeps it. Versions
-of the readme differ in about half of the houses: the latest one counts, and where a plug changed hands during
-the study (house 10), its later appliance.
+The names of the appliances are in the release's readme and in `APPLIANCES`. Versions of the readme differ in
+about half of the houses: the latest counts and, where a plug was reused (house 10), its later appliance.
 """
 
 from __future__ import annotations
@@ -68,7 +67,7 @@ APPLIANCES: dict[int, str] = {
     21: "fridge_freezer tumble_dryer washing_machine dishwasher food_mixer television kettle "
         "vivarium pond_pump",
 }  # fmt: skip
-"""House -> what Appliance1 to Appliance9 are, in order; there is no house 14."""
+"""House -> names of Appliance1 to Appliance9; there is no house 14."""
 
 HOUSE_NOTES: dict[int, str] = {
     10: "appliance 1 was a fridge until 2014-06-17, appliance 2 a freezer until 2014-06-25",
@@ -87,10 +86,9 @@ def read_refit(
 ) -> Household:
     """Read a house of the cleaned release, from its file or from the folder of all of them.
 
-    Stamps are taken from `Unix`: the `Time` column is the same instant as UTC text, not local time. A column
-    of nothing but zeros means that the sensor is unknown, so it is dropped. Rows that the release flags in
-    `Issues` (the appliances exceed the aggregate, mostly because the meters are not synchronised) are kept
-    and counted: they bend the sum, not the reading of either meter.
+    Stamps come from `Unix`; `Time` is the same instant as UTC text. A column of zeros is an unknown sensor
+    and is dropped. Rows flagged in `Issues` (the appliances exceed the aggregate, mostly because the meters
+    are not synchronised) are kept and counted.
     """
     file, number = find_house(Path(path), house)
     columns = appliance_columns(number)
@@ -98,10 +96,10 @@ def read_refit(
     series = _read_columns(file, ["Aggregate", *(columns[name] for name in wanted)])
     dropped = [name for name in wanted if not series[columns[name]].watts.any()]
     if dropped and appliances is not None:
-        raise InputError(f"{file}: {dropped[0]} is zero throughout, so it is not known; leave it out")
+        raise InputError(f"{file}: {dropped[0]} is zero throughout, so it is unknown; leave it out")
     submeters = {name: series[columns[name]] for name in wanted if name not in dropped}
     notes = [HOUSE_NOTES[number]] if number in HOUSE_NOTES else []
-    notes += [f"{name}: zero throughout, so not known: dropped" for name in dropped]
+    notes += [f"{name}: zero throughout, so unknown: dropped" for name in dropped]
     household = to_household(
         f"REFIT house_{number}", series["Aggregate"], submeters, timezone, notes=tuple(notes)
     )
@@ -117,7 +115,7 @@ def appliance_columns(house: int) -> dict[str, str]:
 
 
 def find_house(path: Path, house: int | None) -> tuple[Path, int]:
-    """Find the file of a house and the number of the house, each from the other where one is missing."""
+    """Find the file and the number of a house, each from the other where one is missing."""
     if path.is_dir():
         files = {f"house_{number}": file for number, file in refit_files(path).items()}
         if not files:
@@ -126,9 +124,7 @@ def find_house(path: Path, house: int | None) -> tuple[Path, int]:
     named = FILE_NAME.search(path.name)
     number = int(named.group(1)) if named else house
     if number is None:
-        raise InputError(
-            f"{path}: which house is this? The file is not named CLEAN_House<N>.csv; say house=N"
-        )
+        raise InputError(f"{path} is not named CLEAN_House<N>.csv, so its house is unknown; give house=N")
     if house is not None and number != house:
         raise InputError(f"{path} is house {number}, not {house}; name the file of that house")
     if number not in APPLIANCES:
@@ -143,7 +139,7 @@ def refit_files(folder: Path) -> dict[int, Path]:
 
 
 def _read_columns(file: Path, columns: Sequence[str]) -> dict[str, Series]:
-    """Read columns as minute means; the text is parsed at most once, and not if the cache knows them all."""
+    """Read columns as minute means; parse the text at most once, and only if the cache lacks a column."""
     missing = {"Unix", "Issues", *columns} - set(column_names(file))
     if missing:
         raise InputError(
@@ -169,7 +165,7 @@ def _parse(file: Path, columns: Sequence[str]) -> pa.Table:
         raise InputError(f"{file} has a header but no rows; give the file of a house with readings")
     if table["Unix"].null_count:
         row = pc.index(pc.is_null(table["Unix"]), True).as_py() + 1
-        raise InputError(f"{file}: Unix, row {row:,} has no stamp; mend or remove the row")
+        raise InputError(f"{file}: Unix, row {row:,} has no stamp; correct or remove the row")
     return table
 
 

@@ -21,7 +21,7 @@ from meterveil.data.household import AGGREGATE, Household, midnight
 from meterveil.errors import InputError
 
 WELL_KNOWN = 0.9
-"""A day with a smaller share of known minutes says little about the household."""
+"""Smallest share of known minutes of a day with meaningful figures."""
 
 LEAD_MINUTES = 60
 """Minutes before the first day that windows may look back on."""
@@ -41,7 +41,7 @@ class Setup:
 
 
 def span(household: Household, start: date, end: date, tariff: Tariff, lead: int = LEAD_MINUTES) -> Scenario:
-    """Make one row of the civil days from `start` up to, not including, `end`: SoC is carried over (D16)."""
+    """Return one row of the civil days from `start` up to, not including, `end`, SoC carried over (D16)."""
     part = household.between(start, end)
     if np.all(np.isnan(part.aggregate_w)):
         raise InputError(f"{household.name}: no reading at all from {start} to {end}; choose other days")
@@ -72,7 +72,7 @@ def _calendar(minutes: pd.DatetimeIndex) -> tuple[IntArray, IntArray, IntArray]:
 def episodes(
     household: Household, wanted: Sequence[date], tariff: Tariff, lead: int = LEAD_MINUTES
 ) -> Scenario:
-    """Make one row of each civil day: every day is an episode of its own (D6)."""
+    """Return one row for each civil day: every day is an episode of its own (D6)."""
     return stack([span(household, day, day + timedelta(days=1), tariff, lead) for day in wanted])
 
 
@@ -107,36 +107,36 @@ def mask(
 
 @dataclass(frozen=True)
 class Run:
-    """Hold what a defence did, one value for each minute of whole civil days."""
+    """Record of a defence at work, one value for each minute of whole civil days."""
 
     household: str
     aggregate: str
-    """Where the load comes from: "mains (VA)" or "submeters (W)" (D2)."""
+    """Source of the load: "mains (VA)" or "submeters (W)" (D2)."""
     notes: tuple[str, ...]
-    """What the reader of the load filled, dropped or suspects."""
+    """Notes of the reader of the load."""
     defence: str
     setup: Setup
     minutes: pd.DatetimeIndex
     load_w: FloatArray
-    """Load of the household, NaN where the meter gave no reading."""
+    """Load of the household; NaN where unknown."""
     battery_w: FloatArray
     asked_w: FloatArray
-    """What the defence asked of the battery; NaN where it could not know the load."""
+    """Battery power that the defence requested; NaN where the load is unknown."""
     soc: FloatArray
     """At the end of each minute."""
     soc_start: float
     price: FloatArray
     decoy: IntArray
-    """Row of the library that is being replayed; its size where none is."""
+    """Row of the library that is replayed; the library's size where none is."""
 
     @property
     def meter_w(self) -> FloatArray:
-        """What the meter shows."""
+        """Meter reading: load plus battery power."""
         return self.load_w + self.battery_w
 
     @property
     def clipped(self) -> BoolArray:
-        """Minutes in which the battery could not deliver all that was asked."""
+        """Minutes in which the battery did not deliver the whole request."""
         return np.abs(self.asked_w - self.battery_w) > _SAME_W
 
     def days(self) -> list[date]:
@@ -158,7 +158,7 @@ class Run:
         return replace(self, minutes=self.minutes[inside], soc_start=soc_start, **cut)
 
     def doubts(self) -> tuple[str, ...]:
-        """Say in one line where too little is known of the days for their figures to say much."""
+        """Warn in one line about days with too few known minutes."""
         shares = {day: float(np.mean(~np.isnan(self.day(day).load_w))) for day in self.days()}
         little = [day for day, share in shares.items() if share < WELL_KNOWN]
         if not little:
@@ -167,15 +167,15 @@ class Run:
             f"of {len(shares)} days, {len(little)} are known for less than {WELL_KNOWN:.0%} of their minutes"
         )
         one = f"only {shares[little[0]]:.1%} of the minutes of {little[0]} are known"
-        return (f"{one if len(little) == 1 else days}; where nothing is known the battery rests",)
+        return (f"{one if len(little) == 1 else days}; the battery idles in unknown minutes",)
 
     def decoy_names(self) -> pd.Series[str]:
-        """Name the appliance that each minute pretends; missing where no decoy runs."""
+        """Name the appliance that each minute imitates; missing where no decoy runs."""
         names = np.array([*self.setup.library.names, None], dtype=object)
         return pd.Series(names[self.decoy], dtype="string")
 
     def budget_left_kwh(self) -> FloatArray:
-        """Energy that may still be moved at the end of each minute, starting anew every civil day."""
+        """Return the energy that may still be moved today, at the end of each minute."""
         moved_kwh = pd.Series(np.abs(self.battery_w) * KWH_PER_W_MINUTE)
         today = moved_kwh.groupby(np.asarray(self.minutes.date)).cumsum().to_numpy()
         return np.maximum(self.setup.battery.budget_kwh - today, 0.0)
@@ -195,7 +195,7 @@ class Run:
 
 
 class Figures(NamedTuple):
-    """Sum a run up."""
+    """Totals of a run."""
 
     known: float  # share of minutes with a reading
     throughput_kwh: float  # in and out together
@@ -209,7 +209,7 @@ class Figures(NamedTuple):
 
 
 def figures(run: Run) -> Figures:
-    """Sum a run up, or one day of it."""
+    """Return the totals of a run, or of one day of it."""
     battery = run.setup.battery
     ends = np.array([run.soc_start]), run.soc[-1:]
     cost = tariff.day_cost(battery, run.price[None], run.battery_w[None], *ends)

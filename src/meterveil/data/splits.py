@@ -1,7 +1,4 @@
-"""Civil days for learning, for choosing and for testing, which never share a day.
-
-A defence that has seen its test day proves nothing, so a split cannot be made with a day in two of its parts.
-"""
+"""Splits of civil days into training, validation and test days that never overlap."""
 
 from __future__ import annotations
 
@@ -16,20 +13,20 @@ from meterveil.data.household import Household
 from meterveil.errors import InputError
 
 VALIDATION_SHARE = 0.2
-"""Of the training days, the last fifth validates (the paper's 80:20)."""
+"""Share of the training days, at their end, that validates (the paper's 80:20)."""
 
 HELD_OUT_DAYS = 14
-"""One day is noise: a headline needs at least this many held-out days of the same house (D16)."""
+"""Fewest held-out days of the same house for a headline figure (D16)."""
 
 HELD_OUT_COVERAGE = 0.95
-"""A held-out day counts only where every channel knows at least this share of its minutes."""
+"""Smallest share of known minutes of every channel on a held-out day."""
 
 Days = tuple[date, ...]
 
 
 @dataclass(frozen=True)
 class Split:
-    """Hold the days of each part, in order; no day is in two parts."""
+    """Days of each part, in order; no day is in two parts."""
 
     train: Days
     validation: Days
@@ -56,10 +53,10 @@ def split_days(
     test: Iterable[date],
     validation_share: float = VALIDATION_SHARE,
 ) -> Split:
-    """Split a household's training days into learning and validating, and keep the test days apart.
+    """Split a household's training days into training and validation, and check the test days.
 
-    The last days validate rather than random ones: neighbouring days resemble each other, and a policy
-    is always used on days later than those it learned from.
+    The last days validate, not random ones: neighbouring days are alike, and a policy is used on later days
+    than those it learned from.
     """
     days, test_days = tuple(sorted(training)), tuple(sorted(test))
     if not 0 <= validation_share < 1:
@@ -73,7 +70,7 @@ def split_days(
 
 
 def check_recorded(household: Household, days: Iterable[date]) -> None:
-    """Reject a day that the household's record does not wholly span, or whose meter was silent all day."""
+    """Reject a day that is not wholly recorded, or without any meter reading."""
     recorded = set(household.days())
     for day in days:
         if day not in recorded:
@@ -86,7 +83,7 @@ def check_recorded(household: Household, days: Iterable[date]) -> None:
 
 
 def day_coverage(household: Household) -> dict[date, float]:
-    """Share of known minutes of each recorded day, for the channel that knows the fewest."""
+    """Return the share of known minutes of each recorded day, for the channel that knows the fewest."""
     return {day: min(household.day(day).coverage().values()) for day in household.days()}
 
 
@@ -96,9 +93,9 @@ def held_out_days(
     min_coverage: float = HELD_OUT_COVERAGE,
     min_days: int = HELD_OUT_DAYS,
 ) -> Days:
-    """Pick every well covered day that is not among those `seen` in training, validation or selection (D16).
+    """List the well covered days that were not `seen` in training, validation or selection (D16).
 
-    Coverage is that of the household's channels, so `select` the appliances that matter first.
+    All channels of the household count, so `select` the appliances that matter first.
     """
     excluded = set(seen)
     coverage = day_coverage(household)
@@ -112,12 +109,12 @@ def held_out_days(
 
 
 def days_with_readings(household: Household) -> Days:
-    """List the recorded days on which the meter was not silent all day."""
+    """List the recorded days with at least one meter reading."""
     return tuple(day for day in household.days() if not np.isnan(household.day(day).aggregate_w).all())
 
 
 def learning_and_choosing_days(household: Household) -> tuple[Days, Days]:
-    """Split the days that have readings: the last fifth only decides, as when to stop."""
+    """Split the days with readings into training days and the last fifth, which validates."""
     days = days_with_readings(household)
     count = max(round(len(days) * VALIDATION_SHARE), 1)
     if len(days) <= count:
@@ -126,7 +123,7 @@ def learning_and_choosing_days(household: Household) -> tuple[Days, Days]:
 
 
 def only_days(household: Household, days: Iterable[date]) -> Household:
-    """Hide every other day: a household of these days alone, in which no window reaches across another."""
+    """Return a household in which all other days are unknown, so that no window spans two kept days."""
     kept = tuple(days)
     check_recorded(household, kept)
     part = household.between(min(kept), max(kept) + timedelta(days=1))
@@ -140,7 +137,7 @@ def only_days(household: Household, days: Iterable[date]) -> Household:
 
 
 def consecutive_pieces(household: Household, days: Sequence[date]) -> list[Household]:
-    """Cut out runs of neighbouring days, so that no window reaches across a day that is left out."""
+    """Cut out runs of consecutive days, so that no window spans a day that is left out."""
     ordered = sorted(days)
     if not ordered:
         return []

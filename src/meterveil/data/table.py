@@ -1,7 +1,6 @@
-"""Anybody's own table (CSV, TSV, Parquet): a column of stamps and one of power or counted energy.
+"""Reader of a user's own table (CSV, TSV, Parquet): stamps, and power or counted energy.
 
-Columns and units are found by name where that is safe and asked for where it is not: a wrong guess here would
-turn every later figure into nonsense.
+Columns and units are detected by name where that is safe; otherwise the user must name them.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ STAMP_NAMES = re.compile(
 SOURCE_NAMES = re.compile(
     r"^(entity|entity_id|statistic_id|sensor|sensor_id|device|device_id|meter|meter_id|name)$", re.I
 )
-"""Columns that say, row by row, what was measured: exports of home automation list their sensors so."""
+"""Columns that name the sensor of each row, as in exports of home automation."""
 WHOLE_HOUSE = re.compile(r"aggregate|mains?\b|mains?_|total|whole|house|grid|import|global_active", re.I)
 POWER = re.compile(r"power|consumption|load|demand|usage|energy|state|value|watt|\bk?wh?\b|_k?wh?\b", re.I)
 NOT_POWER = re.compile(
@@ -59,10 +58,11 @@ def read_table(
 ) -> Household:
     """Read a table of one's own.
 
-    `timestamp` and `power` name columns, `unit` is W, kW, VA, kVA, Wh or kWh (energy: a register, or the
-    energy of each interval), `timezone` is that of a local clock. `appliances` names columns of
-    sub-meters, or is "all". Readings further apart than a minute are refused unless `allow_coarse`, which
-    holds each of them: appliances cannot be told apart in such data.
+    `timestamp` and `power` name columns. `unit` is W, kW, VA, kVA, Wh or kWh (energy: a register, or the
+    energy of each interval). `timezone` is the zone of the civil days and of stamps without UTC offset; by
+    default that of the offsets in the file, else the computer's. `appliances` names columns of sub-meters,
+    or is "all". Readings further apart than a minute are refused unless `allow_coarse`, which holds each of
+    them: appliances cannot be told apart in such data.
     """
     path = readable_file(path)
     columns = _Columns(path)
@@ -87,26 +87,26 @@ def read_table(
 
 
 def _check_one_source(path: Path, table: pa.Table) -> None:
-    """Refuse a table that lists several sensors under each other: together they are nobody's load."""
+    """Refuse a table with the readings of several sensors in one column."""
     for name in filter(SOURCE_NAMES.match, table.column_names):
-        found = [str(value) for value in pc.unique(table[name]).to_pylist() if value is not None]
-        if len(found) > 1:
-            listed = ", ".join(found[:5]) + (", ..." if len(found) > 5 else "")
+        sources = [str(value) for value in pc.unique(table[name]).to_pylist() if value is not None]
+        if len(sources) > 1:
+            listed = ", ".join(sources[:5]) + (", ..." if len(sources) > 5 else "")
             raise InputError(
-                f"{path}: the rows of column {name} are of {len(found)} sources ({listed}); "
-                "keep only those of the whole house's meter"
+                f"{path}: column {name} lists {len(sources)} sources ({listed}); "
+                "keep only the rows of the whole house's meter"
             )
 
 
 class _Columns:
-    """Find columns by the names a user gives or, failing that, by those that people use."""
+    """Columns of a table, found by the given names or by common ones."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.names = [name for name in column_names(path) if name]
 
     def stamps(self, given: str | None) -> tuple[str, ...]:
-        """Name the column of stamps, or the two that hold date and time of day."""
+        """Return the column of stamps, or the two of date and time of day."""
         if given is not None:
             return (self._known(given),)
         lowered = {name.lower(): name for name in self.names}
@@ -122,7 +122,7 @@ class _Columns:
         raise InputError(f"{self.path}: no column of stamps among {self._list()}; name it: timestamp=...")
 
     def power(self, given: str | None, table: pa.Table, stamps: Sequence[str]) -> str:
-        """Name the column of the whole house's power or energy."""
+        """Return the column of the whole house's power or energy."""
         if given is not None:
             return self._known(given)
         others = [name for name in self.names if name not in stamps]
@@ -135,14 +135,14 @@ class _Columns:
         if len(candidates) == 1 or len(numeric) == 1:
             return (numeric or candidates)[0]
         raise InputError(
-            f"{self.path}: which column is the whole house's power is not clear among {self._list(others)}; "
+            f"{self.path}: the column of the whole house's power is not clear among {self._list(others)}; "
             "name it: power=..."
         )
 
     def appliances(
         self, given: Sequence[str] | str | None, table: pa.Table, taken: Sequence[str]
     ) -> list[str]:
-        """Name the columns of sub-meters that were asked for."""
+        """Return the columns of the wanted sub-meters."""
         if given is None:
             return []
         if given == "all":
@@ -162,7 +162,7 @@ class _Columns:
 
 
 class _Reader:
-    """Turn columns of one table into minutes, all on the same stamps."""
+    """Columns of one table as minutes, all on the same stamps."""
 
     def __init__(self, path: Path, table: pa.Table, stamps: Stamps, allow_coarse: bool) -> None:
         self.path, self.table, self.stamps = path, table, stamps
@@ -190,7 +190,7 @@ class _Reader:
         return series, found.of_power
 
     def _counted(self, found: FoundUnit, values: FloatArray, mains: bool | None = None) -> FoundUnit:
-        """Settle how a column of energy counts, from its values in the order of their stamps."""
+        """Tell a register from the energy of intervals."""
         if not found.is_energy:
             return found
         return replace(found, is_register=is_register(values[self.order] * found.scale, self.step_s, mains))
@@ -210,7 +210,7 @@ class _Reader:
         return self._held(interval_to_power(where, *self._padded(scaled), self.step_s))
 
     def _padded(self, values: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Repeat the last of coarse readings at the end of its interval: it is held as the others are."""
+        """Repeat the last coarse reading at the end of its interval, so that it is held like the others."""
         if self.step_s <= 60.0:
             return self.stamps.seconds, values
         last = int(np.nanargmax(self.stamps.seconds))
@@ -231,7 +231,7 @@ def _joined(table: pa.Table, columns: Sequence[str]) -> pa.ChunkedArray:
 
 
 def _stamp_rank(name: str) -> int:
-    """Prefer stamps that need no time zone (Unix, UTC) to local text, and both to a bare date."""
+    """Prefer stamps that need no time zone (Unix, UTC) to local text, and both to a date alone."""
     lowered = name.lower()
     if re.search(r"unix|utc|epoch", lowered):
         return 2
