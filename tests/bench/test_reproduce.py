@@ -9,6 +9,7 @@ from evaluation_runs import write_run
 
 from meterveil.attackers.registry import PAPER_SIX
 from meterveil.bench import results
+from meterveil.bench.evaluate import DEFAULT_ATTACKERS
 from meterveil.bench.reported import TABLES as PRINTED
 from meterveil.bench.reported.claimed import claimed
 from meterveil.bench.reproduce import experiments, steps
@@ -31,6 +32,7 @@ from meterveil.data.protocols import UKDALE_HOUSE1
 from meterveil.data.signatures import Collection, Signature, save
 from meterveil.data.synthetic import decoy_library
 from meterveil.defenders.rationed import Rationed
+from meterveil.defenders.training_settings import ManagerSettings
 from meterveil.errors import InputError
 
 RECORDED = Path(__file__).parents[2] / "results"
@@ -125,14 +127,14 @@ def test_quick_effort_shortens_trainings_and_changes_no_label():
     ]
     assert {entry.cell.seeds for entry in quick} == {2}
     trainings = [entry.cell.spec(entry.cell.defence).training for entry in quick]
-    assert {training.budget_days for training in trainings if training} == {10.0}
+    assert {training.budget_days for training in trainings if isinstance(training, ManagerSettings)} == {10.0}
 
 
 def test_adaptive_attackers_have_fewer_trainings_and_fewer_rows():
     chosen = choose(["baseline_comparison"], ["redd"])
     assert {(entry.cell.threat, entry.cell.seeds) for entry in chosen} == {("fixed", 5), ("adaptive", 3)}
     attackers = {entry.cell.threat: entry.cell.attackers for entry in chosen}
-    assert attackers == {"fixed": PAPER_SIX, "adaptive": ("fhmm", "bert4nilm")}
+    assert attackers == DEFAULT_ATTACKERS
     rows = {entry.row for entry in chosen if entry.cell.threat == "adaptive"}
     assert rows == {"none", "random_equal", "flat", "flat_decoys", "ours"}
     assert len(choose(["baseline_comparison"], ["redd"], ["adaptive"], rows=["ddql_mi"])) == 1

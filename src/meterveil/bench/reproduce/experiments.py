@@ -7,13 +7,14 @@ model. Tables name cells; a cell that several tables show is measured and record
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from meterveil.attackers.registry import PAPER_SIX
 from meterveil.bench.results import ThreatModel, battery_label
 from meterveil.core.battery import Battery
 from meterveil.data.protocols import PROTOCOLS, REDD_EVALUATION_DAYS, UKDALE_EVALUATION_DAYS, EvaluationDay
+from meterveil.defenders.training_settings import ManagerSettings, Settings, manager_settings, settings_for
 from meterveil.errors import InputError
 
 SYNTHETIC = "synthetic"
@@ -24,34 +25,16 @@ FIXED: tuple[ThreatModel, ...] = ("fixed",)
 PAPER, HELD_OUT = "paper", "held_out"
 """Days: the paper's test day, and all held-out days of its house (D16)."""
 
-MANAGER = "manager"
 RATIONED, RANDOM_EQUAL = "rationed", "random_equal"
 
 SEEDS: Mapping[ThreatModel, int] = {"fixed": 5, "adaptive": 3}
 """Threat model -> trainings of each defence; adaptive attackers are fitted for each, which takes long."""
 
 ATTACKERS: Mapping[ThreatModel, tuple[str, ...]] = {"fixed": PAPER_SIX, "adaptive": ("fhmm", "bert4nilm")}
-"""Threat model -> attackers; the adaptive ones are the best classical and the best neural on clean data."""
+"""Threat model -> attackers, as in every evaluation."""
 
 Changes = tuple[tuple[str, float], ...]
 """Fields of the battery that differ from the paper's, with their values."""
-
-
-@dataclass(frozen=True)
-class Training:
-    """Training of a learned defence; the defaults are those of the main result."""
-
-    method: str = MANAGER
-    """`manager`, `ddql_flat` or `ddql_mi`."""
-    preset: str = "fast"
-    probe: str = "transformer"
-    signatures: str = "main"
-    """Name of a part of the signature library; `main` is all of it."""
-    weight: float = 1.0
-    """Lambda: 1 rewards privacy alone, 0 cost alone."""
-    budget_days: float | None = None
-    """Days to simulate; None for the preset's."""
-    probe_epochs: int = 5
 
 
 @dataclass(frozen=True)
@@ -60,29 +43,30 @@ class DefenceSpec:
 
     rule: str = ""
     """Name of a defence that is not trained, `rationed`, or empty for the trained policy itself."""
-    training: Training | None = None
+    training: Settings | None = None
     """With `random_equal`, the training whose throughput it moves (D8)."""
+    signatures: str = "main"
+    """Name of a part of the signature library; `main` is all of it."""
 
 
-OURS = Training()
+OURS = manager_settings("fast")
 LAMBDAS = (0.0, 0.02, 0.05, 0.1, 0.25, 0.5, 0.75, 1.0)
 """Weights of privacy, closer together at the lower end, where the trade-off turns."""
 
+_PROBES = ("lstm", "cnn", "identity")
+_SIZES = {9: "nine", 7: "seven", 5: "five", 3: "three"}
+
 DEFENCES: dict[str, DefenceSpec] = {
     **{name: DefenceSpec(name) for name in ("none", "random", "rule_based", "flat", "flat_decoys")},
+    **{name: DefenceSpec(training=settings_for(name)) for name in ("ddql_flat", "ddql_mi")},
     "random_equal": DefenceSpec(RANDOM_EQUAL, OURS),
-    "ddql_flat": DefenceSpec(training=Training("ddql_flat")),
-    "ddql_mi": DefenceSpec(training=Training("ddql_mi")),
     "ours": DefenceSpec(training=OURS),
-    "ours_paper_settings": DefenceSpec(training=Training(preset="paper")),
-    "ours_patient": DefenceSpec(training=Training(preset="patient")),
     "ours_rationed": DefenceSpec(RATIONED, OURS),
-    **{f"ours_{probe}": DefenceSpec(training=Training(probe=probe)) for probe in ("lstm", "cnn", "identity")},
-    "ours_9_signatures": DefenceSpec(training=Training(signatures="nine")),
-    "ours_7_signatures": DefenceSpec(training=Training(signatures="seven")),
-    "ours_5_signatures": DefenceSpec(training=Training(signatures="five")),
-    "ours_3_signatures": DefenceSpec(training=Training(signatures="three")),
-    **{f"ours_lambda_{w:g}": DefenceSpec(training=Training(weight=w)) for w in LAMBDAS if w != OURS.weight},
+    "ours_patient": DefenceSpec(training=manager_settings("patient")),
+    "ours_paper_settings": DefenceSpec(training=manager_settings("paper")),
+    **{f"ours_{probe}": DefenceSpec(training=replace(OURS, probe=probe)) for probe in _PROBES},
+    **{f"ours_{n}_signatures": DefenceSpec(training=OURS, signatures=part) for n, part in _SIZES.items()},
+    **{f"ours_lambda_{w:g}": DefenceSpec(training=replace(OURS, weight=w)) for w in LAMBDAS[:-1]},
 }
 """Label in the results -> how the defence is made."""
 
@@ -141,14 +125,11 @@ TABLES: dict[str, Table] = {
     ),
     "probe_ablation": Table(
         "probe that the reward is computed with",
-        (
-            Row("transformer", "ours"),
-            *(Row(probe, f"ours_{probe}") for probe in ("lstm", "cnn", "identity")),
-        ),
+        (Row("transformer", "ours"), *(Row(probe, f"ours_{probe}") for probe in _PROBES)),
     ),
     "signature_size_ablation": Table(
         "number of signatures in the library",
-        (Row("10", "ours"), *(Row(f"{size}", f"ours_{size}_signatures") for size in (9, 7, 5, 3))),
+        (Row("10", "ours"), *(Row(f"{size}", f"ours_{size}_signatures") for size in _SIZES)),
     ),
     "battery_sensitivity": Table(
         "capacity, power and daily throughput of the battery",
@@ -166,7 +147,7 @@ TABLES: dict[str, Table] = {
     ),
     "lambda_sweep": Table(
         "trade-off between privacy and cost",
-        tuple(Row(f"lambda {w:g}", "ours" if w == OURS.weight else f"ours_lambda_{w:g}") for w in LAMBDAS),
+        (*(Row(f"lambda {w:g}", f"ours_lambda_{w:g}") for w in LAMBDAS[:-1]), Row("lambda 1", "ours")),
     ),
     "heldout_day_generalization": Table(
         "other days and houses of UK-DALE, without retraining", _evaluated(UKDALE_EVALUATION_DAYS)
@@ -222,8 +203,8 @@ class Cell:
     copies: int = 12
     """Masked copies of the training days that an adaptive attacker learns from."""
     against: str = ""
-    budget_days: float | None = None
-    probe_epochs: int = 5
+    is_short: bool = False
+    """Short trainings, to see that everything runs."""
 
     @property
     def title(self) -> str:
@@ -254,12 +235,21 @@ class Cell:
         }
 
     def spec(self, defence: str) -> DefenceSpec:
-        """Look a defence up, its training cut to what is spent on this cell."""
-        found = DEFENCES[defence]
-        if found.training is None:
-            return found
-        cut = replace(found.training, budget_days=self.budget_days, probe_epochs=self.probe_epochs)
-        return replace(found, training=cut)
+        """Look a defence up, with its training settings for this cell."""
+        spec, days = DEFENCES[defence], SHORT_DAYS if self.is_short else None
+        training = spec.training
+        if isinstance(training, ManagerSettings):
+            if days:
+                training = replace(training, budget_days=days, probe_epochs=1)
+            # A battery of less power cuts signatures off, as the paper's must have done.
+            training = replace(training, clip_signatures="charge_w" in dict(self.battery))
+        elif training and days:
+            training = training.within(days)
+        return replace(spec, training=training)
+
+
+SHORT_DAYS = 10.0
+"""Simulated days of a short training."""
 
 
 @dataclass(frozen=True)
@@ -268,16 +258,13 @@ class Effort:
 
     seeds: int | None = None
     """Trainings of each defence; None for the number that the threat model has."""
-    attackers: Mapping[ThreatModel, tuple[str, ...]] | None = None
-    """Threat model -> attackers; None for the usual ones."""
+    attackers: Mapping[ThreatModel, tuple[str, ...]] = field(default_factory=lambda: ATTACKERS)
     copies: int = 12
-    budget_days: float | None = None
-    probe_epochs: int = 5
+    is_short: bool = False
 
 
 FULL = Effort()
-_CLASSICAL = ("co", "fhmm")
-QUICK = Effort(2, {"fixed": _CLASSICAL, "adaptive": _CLASSICAL}, copies=2, budget_days=10.0, probe_epochs=1)
+QUICK = Effort(2, dict.fromkeys(THREATS, ("co", "fhmm")), copies=2, is_short=True)
 """Minutes instead of hours, to see that everything runs. One seed would give no significance."""
 
 
@@ -302,12 +289,11 @@ def cell_of(row: Row, dataset: str, threat: ThreatModel, effort: Effort = FULL) 
         row.defence,
         row.battery,
         threat,
-        (effort.attackers or ATTACKERS)[threat],
+        effort.attackers[threat],
         effort.seeds or SEEDS[threat],
         effort.copies,
         row.against,
-        effort.budget_days,
-        effort.probe_epochs,
+        effort.is_short,
     )
 
 

@@ -14,12 +14,13 @@ import pandas as pd
 from meterveil.bench import results
 from meterveil.bench.evaluate import PRIOR
 from meterveil.bench.reproduce import steps
-from meterveil.bench.reproduce.experiments import HELD_OUT, MANAGER, PAPER, SYNTHETIC, Cell, Training
+from meterveil.bench.reproduce.experiments import HELD_OUT, PAPER, SYNTHETIC, Cell
 from meterveil.bench.reproduce.runner import Engine, Task, run
 from meterveil.bench.reproduce.steps import PlannedDefence, ProbeSpec, TrainingSpec
 from meterveil.bench.reproduce.workspace import Workspace
 from meterveil.bench.trial import Trial, evaluation_day_trial, protocol_trial, synthetic_trial
 from meterveil.data.protocols import PROTOCOLS, REDD_EVALUATION_DAYS, UKDALE_EVALUATION_DAYS
+from meterveil.defenders.training_settings import ManagerSettings, Settings
 from meterveil.errors import InputError
 
 State = Literal["finished", "outdated", "missing"]
@@ -100,25 +101,22 @@ class Plan:
         return self._trials[place]
 
     def _trainings(self, cell: Cell, defence: str) -> tuple[str, ...]:
-        training = cell.spec(defence).training
-        return (
-            ()
-            if training is None
-            else tuple(self._training(cell, training, seed) for seed in range(cell.seeds))
-        )
+        spec = cell.spec(defence)
+        if spec.training is None:
+            return ()
+        return tuple(self._training(cell, spec.training, spec.signatures, seed) for seed in range(cell.seeds))
 
-    def _training(self, cell: Cell, training: Training, seed: int) -> str:
+    def _training(self, cell: Cell, settings: Settings, signatures: str, seed: int) -> str:
         home = PROTOCOLS[cell.dataset].house if cell.dataset in PROTOCOLS else cell.house
         probe = ""
-        if training.method == MANAGER:
-            spec = ProbeSpec(cell.dataset, home, training.probe, seed, training.probe_epochs)
-            title = f"{spec.kind} probe of {cell.dataset}, seed {seed}"
-            probe = self._task(Task("probe", spec.key(self.workspace), title, spec.fit, seconds=30.0))
-        asked = TrainingSpec(cell.dataset, home, training, cell.battery, seed, probe)
-        seconds = 110.0 if training.budget_days is None else 10.0
-        title = f"{training.method} on {cell.dataset}, seed {seed}"
+        if isinstance(settings, ManagerSettings):
+            fit = ProbeSpec(cell.dataset, home, settings.probe, seed, settings.probe_epochs)
+            title = f"{fit.kind} probe of {cell.dataset}, seed {seed}"
+            probe = self._task(Task("probe", fit.key(self.workspace), title, fit.fit, seconds=30.0))
+        spec = TrainingSpec(cell.dataset, home, settings, signatures, cell.battery, seed, probe)
+        title, seconds = f"{settings.method} on {cell.dataset}, seed {seed}", 10.0 if cell.is_short else 110.0
         needs = (probe,) if probe else ()
-        return self._task(Task("train", asked.key(self.workspace), title, asked.train, needs, seconds))
+        return self._task(Task("train", spec.key(self.workspace), title, spec.train, needs, seconds))
 
     def _fit(self, cell: Cell, trial: Trial, name: str) -> str:
         place = (cell.dataset, cell.house, cell.days, name)

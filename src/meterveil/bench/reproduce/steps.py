@@ -24,7 +24,6 @@ from meterveil.bench.compare import gap_figures
 from meterveil.bench.evaluate import VERSION, Spec, evaluate, measure_undefended
 from meterveil.bench.figures import HEADLINES, figures_of, run_of
 from meterveil.bench.reproduce.experiments import (
-    MANAGER,
     PAPER,
     RANDOM_EQUAL,
     RATIONED,
@@ -32,7 +31,6 @@ from meterveil.bench.reproduce.experiments import (
     Cell,
     Changes,
     DefenceSpec,
-    Training,
 )
 from meterveil.bench.reproduce.workspace import Workspace
 from meterveil.bench.results import Figure, Run, current_commit
@@ -47,7 +45,7 @@ from meterveil.defenders import version_of
 from meterveil.defenders.defence import Defence, equal_kwh, find_defence, trained_defence
 from meterveil.defenders.random_equal import RandomEqual
 from meterveil.defenders.rationed import Rationed
-from meterveil.defenders.training_settings import settings_for
+from meterveil.defenders.training_settings import MANAGER, ManagerSettings, Settings
 
 _LIBRARIES = ("numpy", "torch", "stable_baselines3", "scipy")
 _PROBE_FILES = ("probe.safetensors", "probe.json")
@@ -89,7 +87,8 @@ class TrainingSpec:
 
     dataset: str
     house: int
-    training: Training
+    settings: Settings
+    signatures: str
     battery: Changes
     seed: int
     probe: str = ""
@@ -100,53 +99,35 @@ class TrainingSpec:
         days = training_days(workspace, self.dataset, self.house)
         return key_of(
             "train",
-            self.training.method,
-            asdict(self.settings()),
-            self.battery,
-            self.seed,
-            self.probe,
-            list(map(str, days)),
+            [self.settings.method, version_of(self.settings.method), asdict(self.settings)],
+            [self.battery, self.seed, self.probe, list(map(str, days))],
             workspace.digest(self.dataset, self.house),
-            workspace.signatures(self.training.signatures).digest(),
-            version_of(self.training.method),
+            workspace.signatures(self.signatures).digest(),
             library_versions(*_LIBRARIES[:3]),
         )
 
     def train(self, workspace: Workspace, key: str) -> dict[str, Any]:
         """Train, or continue an interrupted training."""
+        from meterveil.defenders.ddql import ddql_training  # noqa: PLC0415  torch
+        from meterveil.defenders.manager import manager_training  # noqa: PLC0415  torch
+
         folder = workspace.folder("train", key)
         if run_document(workspace, key).get("status") == "finished":
             return {}
         home = workspace.household(self.dataset, self.house)
         days = training_days(workspace, self.dataset, self.house)
-        library = workspace.signatures(self.training.signatures)
-        setup = Setup(library, Battery(**dict(self.battery)), seed=self.seed)
+        setup = Setup(workspace.signatures(self.signatures), Battery(**dict(self.battery)), seed=self.seed)
         notes: dict[str, Any] = {"commit": current_commit()}
-        if self.training.method != MANAGER:
-            from meterveil.defenders.ddql.ddql_training import learn as learn_ddql  # noqa: PLC0415  torch
-
-            learn_ddql(home, days, setup, self.settings(), folder, notes)
-            return {}
-        from meterveil.defenders.manager.manager_training import learn  # noqa: PLC0415  torch
-
-        source = workspace.folder("probe", self.probe)
-        outputs.write_all({folder / name: partial(shutil.copyfile, source / name) for name in _PROBE_FILES})
-        fitted = json.loads(workspace.done_file("probe", self.probe).read_text(encoding="utf-8"))
-        notes["probe_seconds"] = fitted["seconds"]
-        learn(home, days, setup, self.settings(), folder, notes)
+        if isinstance(self.settings, ManagerSettings):
+            source = workspace.folder("probe", self.probe)
+            files = {folder / name: partial(shutil.copyfile, source / name) for name in _PROBE_FILES}
+            outputs.write_all(files)
+            fitted = json.loads(workspace.done_file("probe", self.probe).read_text(encoding="utf-8"))
+            notes["probe_seconds"] = fitted["seconds"]
+            manager_training.learn(home, days, setup, self.settings, folder, notes)
+        else:
+            ddql_training.learn(home, days, setup, self.settings, folder, notes)
         return {}
-
-    def settings(self) -> Any:
-        """Return the settings of the method's trainer."""
-        asked = self.training
-        changes: dict[str, Any] = {"weight": asked.weight}
-        if asked.budget_days is not None:
-            changes["budget_days"] = asked.budget_days
-        if asked.method == MANAGER:
-            # A battery of less power replays signatures cut to its power, as the paper's must have done.
-            is_cut = any(name == "charge_w" for name, _ in self.battery)
-            changes |= {"probe": asked.probe, "probe_epochs": asked.probe_epochs, "clip_signatures": is_cut}
-        return settings_for(asked.method, asked.preset, **changes)
 
 
 @dataclass(frozen=True)
@@ -184,15 +165,18 @@ class PlannedDefence:
 
     def setup(self, workspace: Workspace) -> Setup:
         """Return signatures and battery."""
-        name = self.spec.training.signatures if self.spec.training else "main"
-        return Setup(workspace.signatures(name), Battery(**dict(self.battery)))
+        return Setup(workspace.signatures(self.spec.signatures), Battery(**dict(self.battery)))
 
     def settings(self, workspace: Workspace) -> dict[str, Any]:
-        """Return settings for the runs table that the trainings themselves do not have."""
+        """Return settings for the runs table: of a training, those that differ from the defaults."""
+        training = self.spec.training
         if self.spec.rule == RANDOM_EQUAL:
             return {"equal_to_kwh": self.equal_kwh(workspace)}
-        training = self.spec.training
-        return {"preset": training.preset, "signatures": training.signatures} if training else {}
+        if training is None:
+            return {}
+        defaults = asdict(type(training)())
+        changed = {name: value for name, value in asdict(training).items() if value != defaults[name]}
+        return {"signatures": self.spec.signatures, "training_settings": changed}
 
 
 def fit_attacker(workspace: Workspace, key: str, trial: Trial, name: str) -> dict[str, Any]:
