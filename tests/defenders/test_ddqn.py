@@ -11,8 +11,7 @@ from meterveil.core.battery import Battery
 from meterveil.core.env import OBSERVATION
 from meterveil.defenders.ddql import ddql_training
 from meterveil.defenders.ddql.ddql_policy import QPolicy
-from meterveil.defenders.ddql.ddql_training import powers_w, train
-from meterveil.defenders.ddql.exploration import explore_chance
+from meterveil.defenders.ddql.ddql_training import explore_chance, powers_w, train
 from meterveil.defenders.ddql.q_learner import (
     Learner,
     Minutes,

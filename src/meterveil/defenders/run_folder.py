@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import date
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -36,6 +36,10 @@ from meterveil.defenders.ddql.ddql_policy import QPolicy
 from meterveil.defenders.manager.manager_policy import ManagerPolicy, Mlp
 from meterveil.defenders.training_settings import MANAGER, Settings
 from meterveil.errors import InputError, how_to_install
+
+if TYPE_CHECKING:
+    from torch import nn
+    from torch.optim import Optimizer
 
 RUN, POLICY, LIBRARY = "run.json", "policy.safetensors", "library.json"
 CHECKPOINT = "checkpoint.safetensors"
@@ -202,6 +206,35 @@ def read_checkpoint(path: Path, key: str) -> tuple[dict[str, Any], dict[str, Arr
         group, _, rest = name.partition(":")
         groups.setdefault(group, {})[rest] = array
     return document, groups
+
+
+def network_arrays(network: nn.Module, optimiser: Optimizer | None = None) -> Arrays:
+    """Return the weights of a network and the moments of its optimiser."""
+    weights = {f"weights/{name}": part.detach().numpy() for name, part in network.state_dict().items()}
+    moments = optimiser.state_dict()["state"] if optimiser else {}
+    return weights | {
+        f"moments/{number}/{name}": value.numpy()
+        for number, parts in moments.items()
+        for name, value in parts.items()
+    }
+
+
+def restore_network(network: nn.Module, optimiser: Optimizer | None, arrays: Arrays) -> None:
+    """Restore what `network_arrays` returned."""
+    from torch import from_numpy  # noqa: PLC0415  only a training needs torch
+
+    state = optimiser.state_dict() if optimiser else {"state": {}}
+    weights = {}
+    for name, array in arrays.items():
+        kind, _, rest = name.partition("/")
+        if kind == "weights":
+            weights[rest] = from_numpy(array)
+        else:
+            number, key = rest.split("/")
+            state["state"].setdefault(int(number), {})[key] = from_numpy(array)
+    network.load_state_dict(weights)
+    if optimiser:
+        optimiser.load_state_dict(state)
 
 
 def training_key(training: Settings, setup: Setup, parts: Iterable[bytes | npt.NDArray[Any]]) -> str:

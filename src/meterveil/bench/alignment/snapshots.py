@@ -151,9 +151,8 @@ def _keep_latest(folder: Path) -> None:
     """Copy the actor out of the checkpoint that the update has just left."""
     with safe_open(folder / CHECKPOINT, framework="numpy") as file:
         update = len(json.loads(file.metadata()["state"])["curve"])
-        layers = [
-            [file.get_tensor(f"policy:{name}.{part}") for part in ("weight", "bias")] for name in _LAYERS
-        ]
+        names = [[f"policy:weights/{name}.{part}" for part in ("weight", "bias")] for name in _LAYERS]
+        layers = [[file.get_tensor(name) for name in pair] for pair in names]
     weights, biases = zip(*layers, strict=True)
     network = Mlp(tuple(np.ascontiguousarray(weight.T) for weight in weights), tuple(biases))
     _keep(folder / FOLDER, update, network)

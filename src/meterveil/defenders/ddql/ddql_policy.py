@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -11,9 +12,8 @@ from meterveil.core.arrays import FloatArray
 from meterveil.core.env import OBSERVATION, seen
 from meterveil.core.executor import Command, add_power
 from meterveil.core.rollout import View
+from meterveil.defenders.manager.manager_policy import Mlp
 from meterveil.errors import InputError
-
-LAYERS = 3
 
 
 @dataclass(frozen=True)
@@ -24,20 +24,14 @@ class QPolicy:
     batch than for one household, and that could change a choice.
     """
 
-    weights: tuple[FloatArray, ...]  # (in, out) of each layer; the first takes `env.seen` as it is
-    biases: tuple[FloatArray, ...]  # (out,) of each layer
+    network: Mlp  # its first layer takes `env.seen` as it is
     powers_w: FloatArray  # (action,) power of each action
 
     def __post_init__(self) -> None:
-        shapes = [
-            (*weight.shape, *bias.shape) for weight, bias in zip(self.weights, self.biases, strict=True)
-        ]
-        widths = [len(OBSERVATION), *(shape[-1] for shape in shapes)]
-        fits = [
-            shape == (before, after, after)
-            for shape, before, after in zip(shapes, widths, widths[1:], strict=False)
-        ]
-        if not all(fits) or self.powers_w.shape != (widths[-1],):
+        shapes = [part.shape for part in (*self.network.weights, *self.network.biases)]
+        widths = [len(OBSERVATION), *(bias.shape[0] for bias in self.network.biases)]
+        fitting = [*pairwise(widths), *((width,) for width in widths[1:])]
+        if shapes != fitting or self.powers_w.shape != (widths[-1],):
             raise InputError(
                 f"the layers of the policy have the shapes {shapes} and value {self.powers_w.shape} powers; "
                 f"they must lead from {len(OBSERVATION)} inputs to one value per power"
@@ -46,28 +40,17 @@ class QPolicy:
     @classmethod
     def of(cls, arrays: Mapping[str, FloatArray]) -> QPolicy:
         """Build the policy from named arrays."""
-        try:
-            layers = [(arrays[f"weight_{n}"], arrays[f"bias_{n}"]) for n in range(LAYERS)]
-            weights, biases = zip(*layers, strict=True)
-            return cls(weights, biases, arrays["powers_w"])
-        except KeyError as error:
-            raise InputError(
-                f"the weights of the policy lack {error}; they need {LAYERS} layers and powers"
-            ) from error
+        if "powers_w" not in arrays:
+            raise InputError("the weights of the policy lack powers_w")
+        return cls(Mlp.of(arrays, "relu"), arrays["powers_w"])
 
     def arrays(self) -> dict[str, FloatArray]:
         """Return layers and powers as named arrays."""
-        weights = {f"weight_{n}": part for n, part in enumerate(self.weights)}
-        biases = {f"bias_{n}": part for n, part in enumerate(self.biases)}
-        return {**weights, **biases, "powers_w": self.powers_w}
+        return {**self.network.arrays(), "powers_w": self.powers_w}
 
     def values(self, observation: FloatArray) -> FloatArray:
         """Value every action, (batch, 6) to (batch, action)."""
-        hidden = observation
-        for weight, bias in zip(self.weights[:-1], self.biases[:-1], strict=True):
-            hidden = np.maximum(hidden @ weight + bias, 0.0)
-        answer: FloatArray = hidden @ self.weights[-1] + self.biases[-1]
-        return answer
+        return self.network.logits(observation)
 
     def initial(self, batch: int) -> None:
         """Return no memory."""

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 import torch
@@ -24,7 +23,7 @@ from torch import Tensor, nn
 from meterveil.core.arrays import FloatArray
 from meterveil.core.scenario import Scenario
 from meterveil.defenders.bundle import Arrays
-from meterveil.defenders.ddql.q_learner import restore_trained, trained_arrays
+from meterveil.defenders.run_folder import network_arrays, restore_network
 from meterveil.defenders.training_settings import DdqlSettings
 
 CLASS_W, CLASSES = 50.0, 101
@@ -39,33 +38,31 @@ _CHUNK_MINUTES = 60
 State = tuple[Tensor, Tensor]
 
 
-class PrivacyReward(Protocol):
-    """Reward for privacy, (minute, batch); blocks of a day come one after the other."""
+class PrivacyReward:
+    """Reward for privacy, (minute, batch); by default without state and learning."""
 
     def begin(self, batch: int) -> None:
         """Begin new days."""
-        ...
 
     def score(self, load_w: FloatArray, meter_w: FloatArray) -> FloatArray:
-        """Return the rewards of the next minutes; values with an unknown load are ignored."""
-        ...
+        """Return the rewards of the next minutes of the days; values with an unknown load are ignored."""
+        raise NotImplementedError
 
     def learn(self, load_w: FloatArray, meter_w: FloatArray) -> float:
-        """Learn from whole days; return the loss."""
-        ...
+        """Learn from whole days and return the loss."""
+        return 0.0
 
     def arrays(self) -> Arrays:
         """Return everything that changes from epoch to epoch."""
-        ...
+        return {}
 
     def restore(self, arrays: Arrays) -> None:
         """Restore what `arrays` returned."""
-        ...
 
 
 @dataclass(frozen=True)
-class FlatReward:
-    """Reward for a meter near a constant level; nothing is learned."""
+class FlatReward(PrivacyReward):
+    """Reward for a meter near a constant level."""
 
     level_w: float
 
@@ -74,25 +71,9 @@ class FlatReward:
         """Build the reward, with the mean of the training days as its level."""
         return cls(float(np.nanmean(scenario.load_w[:, scenario.lead :])))
 
-    def begin(self, batch: int) -> None:
-        """Do nothing: no state is carried."""
-
     def score(self, load_w: FloatArray, meter_w: FloatArray) -> FloatArray:
-        """Return minus the distance from the level in kW, (minute, batch)."""
-        del load_w
+        """Return minus the distance from the level in kW."""
         return -np.abs(meter_w - self.level_w) / 1000.0
-
-    def learn(self, load_w: FloatArray, meter_w: FloatArray) -> float:
-        """Return a loss of zero."""
-        del load_w, meter_w
-        return 0.0
-
-    def arrays(self) -> Arrays:
-        """Return nothing."""
-        return {}
-
-    def restore(self, arrays: Arrays) -> None:
-        """Do nothing."""
 
 
 class HNetwork(nn.Module):
@@ -119,7 +100,7 @@ def classes(watts: Tensor) -> Tensor:
     return torch.clamp(torch.round(watts / CLASS_W), 0, CLASSES - 1).long()
 
 
-class MiReward:
+class MiReward(PrivacyReward):
     """Reward for loads that the H-network cannot predict."""
 
     def __init__(self, settings: DdqlSettings, scale_w: float) -> None:
@@ -164,11 +145,11 @@ class MiReward:
 
     def arrays(self) -> Arrays:
         """Return the weights of network and optimiser."""
-        return trained_arrays(self.network, self.optimiser)
+        return network_arrays(self.network, self.optimiser)
 
     def restore(self, arrays: Arrays) -> None:
         """Restore network and optimiser."""
-        restore_trained(self.network, self.optimiser, arrays)
+        restore_network(self.network, self.optimiser, arrays)
 
     def _missed(
         self, load_w: FloatArray, meter_w: FloatArray, state: State | None, last_w: FloatArray

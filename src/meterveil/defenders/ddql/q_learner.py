@@ -20,8 +20,14 @@ from torch import Tensor, nn
 from meterveil.core.arrays import BoolArray, FloatArray, IntArray
 from meterveil.core.env import OBSERVATION
 from meterveil.defenders.bundle import Arrays
-from meterveil.defenders.ddql.ddql_policy import LAYERS, QPolicy
-from meterveil.defenders.run_folder import read_checkpoint, save_checkpoint
+from meterveil.defenders.ddql.ddql_policy import QPolicy
+from meterveil.defenders.manager.manager_policy import LAYERS, Mlp
+from meterveil.defenders.run_folder import (
+    network_arrays,
+    read_checkpoint,
+    restore_network,
+    save_checkpoint,
+)
 from meterveil.defenders.training_settings import DdqlSettings
 
 Float32Array = npt.NDArray[np.float32]
@@ -136,7 +142,8 @@ class Learner:
         biases = [layer.bias.detach().numpy().astype(np.float64) for layer in layers]
         biases[0] = biases[0] - (self.scale.mean / self.scale.deviation) @ weights[0]
         weights[0] = weights[0] / self.scale.deviation[:, None]
-        return QPolicy(tuple(map(np.ascontiguousarray, weights)), tuple(biases), self.powers_w)
+        network = Mlp(tuple(map(np.ascontiguousarray, weights)), tuple(biases), "relu")
+        return QPolicy(network, self.powers_w)
 
     def _scaled(self, observation: Float32Array) -> Tensor:
         return (torch.from_numpy(observation) - self._mean) / self._deviation
@@ -150,8 +157,8 @@ def save(
     Random draws depend on seed and epoch only, so no generator is stored.
     """
     groups = {
-        "online": trained_arrays(learner.online, learner.optimiser),
-        "target": trained_arrays(learner.target),
+        "online": network_arrays(learner.online, learner.optimiser),
+        "target": network_arrays(learner.target),
         "replay": {name: part[: replay.added] for name, part in replay.kept._asdict().items()},
         "signal": signal,
     }
@@ -162,43 +169,13 @@ def save(
 def restore(path: Path, learner: Learner, replay: Replay, key: str) -> tuple[Arrays, list[dict[str, Any]]]:
     """Restore learner and replay; return the arrays of the reward and the curve so far."""
     document, groups = read_checkpoint(path, key)
-    restore_trained(learner.online, learner.optimiser, groups["online"])
-    restore_trained(learner.target, None, groups["target"])
+    restore_network(learner.online, learner.optimiser, groups["online"])
+    restore_network(learner.target, None, groups["target"])
     learner.updates, replay.added = document["updates"], document["added"]
     for name, part in replay.kept._asdict().items():
         part[: replay.added] = groups["replay"][name]
     curve: list[dict[str, Any]] = document["curve"]
     return groups.get("signal", {}), curve
-
-
-def trained_arrays(module: nn.Module, optimiser: torch.optim.Optimizer | None = None) -> Arrays:
-    """Return the weights of a network and the moments of its optimiser."""
-    weights = {f"weights/{name}": part.detach().numpy() for name, part in module.state_dict().items()}
-    moments = optimiser.state_dict()["state"] if optimiser else {}
-    return weights | {
-        f"moments/{number}/{name}": value.numpy()
-        for number, parts in moments.items()
-        for name, value in parts.items()
-    }
-
-
-def restore_trained(module: nn.Module, optimiser: torch.optim.Optimizer | None, arrays: Arrays) -> None:
-    """Restore weights and moments."""
-    weights, moments = (
-        {
-            name.removeprefix(kind): torch.from_numpy(part)
-            for name, part in arrays.items()
-            if name.startswith(kind)
-        }
-        for kind in ("weights/", "moments/")
-    )
-    module.load_state_dict(weights)
-    if optimiser:
-        document = optimiser.state_dict()
-        for name, value in moments.items():
-            number, key = name.split("/")
-            document["state"].setdefault(int(number), {})[key] = value
-        optimiser.load_state_dict(document)
 
 
 def _network(hidden: int, actions: int) -> nn.Sequential:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -18,37 +18,41 @@ from meterveil.core.scenario import Scenario
 from meterveil.defenders.training_settings import CHOICES, Choice
 from meterveil.errors import InputError
 
+Array = npt.NDArray[Any]
 Float32Array = npt.NDArray[np.float32]
 LAYERS = 3
 
 
 @dataclass(frozen=True)
 class Mlp:
-    """Network with two hidden layers of tanh, as SB3 trains it."""
+    """Network with two hidden layers."""
 
-    weights: tuple[Float32Array, ...]  # (in, out) of each layer
-    biases: tuple[Float32Array, ...]  # (out,) of each layer
+    weights: tuple[Array, ...]  # (in, out) of each layer
+    biases: tuple[Array, ...]  # (out,) of each layer
+    activation: Literal["tanh", "relu"] = "tanh"
 
     @classmethod
-    def of(cls, arrays: Mapping[str, Float32Array]) -> Mlp:
+    def of(cls, arrays: Mapping[str, Array], activation: Literal["tanh", "relu"] = "tanh") -> Mlp:
         """Build the network from named arrays."""
         try:
             layers = [(arrays[f"weight_{n}"], arrays[f"bias_{n}"]) for n in range(LAYERS)]
         except KeyError as error:
             raise InputError(f"the weights of the policy lack {error}; they need {LAYERS} layers") from error
-        return cls(*map(tuple, zip(*layers, strict=True)))
+        weights, biases = zip(*layers, strict=True)
+        return cls(weights, biases, activation)
 
-    def arrays(self) -> dict[str, Float32Array]:
+    def arrays(self) -> dict[str, Array]:
         """Return all layers as named arrays."""
         weights = {f"weight_{n}": part for n, part in enumerate(self.weights)}
         return weights | {f"bias_{n}": part for n, part in enumerate(self.biases)}
 
-    def logits(self, observation: Float32Array) -> Float32Array:
-        """Return the logit of every action, (batch, 6) to (batch, 2K+1)."""
+    def logits(self, observation: Array) -> Array:
+        """Return one output per action, (batch, 6) to (batch, action)."""
         hidden = observation
         for weight, bias in zip(self.weights[:-1], self.biases[:-1], strict=True):
-            hidden = np.tanh(hidden @ weight + bias)
-        answer: Float32Array = hidden @ self.weights[-1] + self.biases[-1]
+            hidden = hidden @ weight + bias
+            hidden = np.tanh(hidden) if self.activation == "tanh" else np.maximum(hidden, 0.0)
+        answer: Array = hidden @ self.weights[-1] + self.biases[-1]
         return answer
 
 

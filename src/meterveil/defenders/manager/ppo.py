@@ -28,7 +28,12 @@ from meterveil.core.scenario import Scenario
 from meterveil.defenders.bundle import Arrays
 from meterveil.defenders.manager.manager_policy import Mlp
 from meterveil.defenders.manager.probe_reward import ProbeReward
-from meterveil.defenders.run_folder import read_checkpoint, save_checkpoint
+from meterveil.defenders.run_folder import (
+    network_arrays,
+    read_checkpoint,
+    restore_network,
+    save_checkpoint,
+)
 from meterveil.defenders.training_settings import ManagerSettings
 
 THREADS = 1
@@ -220,7 +225,6 @@ def save(
 ) -> None:
     """Write everything that the next update depends on; `key` identifies the training."""
     arrays, counters = households.snapshot()
-    weights = {name: part.detach().numpy() for name, part in model.policy.state_dict().items()}
     generators, randomness = _generators()
     document = {
         "key": key,
@@ -231,8 +235,7 @@ def save(
         "curve": curve,
     }
     groups = {
-        "policy": weights,
-        "optimiser": _moments(model),
+        "policy": network_arrays(model.policy, model.policy.optimizer),
         "households": {**arrays, "starts": model._last_episode_starts},
         "random": generators,
     }
@@ -242,8 +245,7 @@ def save(
 def restore(path: Path, model: PPO, households: TrainingHouseholds, key: str) -> list[dict[str, Any]]:
     """Restore model, households and generators; return the curve so far."""
     document, arrays = read_checkpoint(path, key)
-    model.policy.load_state_dict({name: torch.from_numpy(part) for name, part in arrays["policy"].items()})
-    _restore_moments(model, arrays["optimiser"])
+    restore_network(model.policy, model.policy.optimizer, arrays["policy"])
     model.num_timesteps, model._n_updates = document["decisions"], document["passes"]
     households.reset()
     model._last_obs = households.restore(arrays["households"], document["households"])
@@ -251,19 +253,6 @@ def restore(path: Path, model: PPO, households: TrainingHouseholds, key: str) ->
     _restore_generators(arrays["random"], document["numpy"])
     curve: list[dict[str, Any]] = document["curve"]
     return curve
-
-
-def _moments(model: PPO) -> Arrays:
-    state = model.policy.optimizer.state_dict()["state"]
-    return {f"{n}/{key}": value.numpy() for n, parts in state.items() for key, value in parts.items()}
-
-
-def _restore_moments(model: PPO, arrays: Arrays) -> None:
-    document = model.policy.optimizer.state_dict()
-    for name, value in arrays.items():
-        number, key = name.split("/")
-        document["state"].setdefault(int(number), {})[key] = torch.from_numpy(value)
-    model.policy.optimizer.load_state_dict(document)
 
 
 def _generators() -> tuple[Arrays, dict[str, Any]]:
