@@ -1,0 +1,61 @@
+"""Tables and options that all studies share: `results/study_<name>.csv` with one row for each figure."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from meterveil.bench.results import DIGITS, RUNS, STUDY, Run, current_commit, read_runs, runs_text
+from meterveil.data import outputs
+from meterveil.errors import InputError
+
+COLUMNS = (
+    *("dataset", "row", "attacker", "update", "x", "metric", "value", "spread", "low", "high"),
+    *("seeds", "n_days", "run", "note"),
+)
+"""Columns in their order; a study leaves out those that it does not use. `x` is the place on an axis."""
+
+
+def options(doc: str) -> argparse.ArgumentParser:
+    """Make a parser with the options of every study."""
+    parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--data", type=Path, help="folder of data sets; default: $METERVEIL_DATA")
+    parser.add_argument("--library", type=Path, help="JSON file of signatures; default: synthetic signatures")
+    parser.add_argument("--results", type=Path, default=Path("results"), help="folder of the tables")
+    parser.add_argument("--pictures", type=Path, default=Path("docs/img"), help="folder of the pictures")
+    parser.add_argument("--picture", action="store_true", help="only draw the recorded figures")
+    return parser
+
+
+def read(folder: Path, name: str) -> pd.DataFrame:
+    """Read the table of a study."""
+    path = folder / f"{STUDY}{name}.csv"
+    if not path.exists():
+        raise InputError(f"{path} does not exist; run the study first")
+    return pd.read_csv(path, dtype=dict.fromkeys(("row", "run", "note"), "str"))
+
+
+def record(
+    folder: Path, name: str, key: str, figures: Iterable[Mapping[str, Any]], settings: Mapping[str, Any]
+) -> None:
+    """Write figures into the table of a study in place of those of the same data set and row."""
+    fresh = pd.DataFrame(list(figures)).assign(run=key)
+    path = folder / f"{STUDY}{name}.csv"
+    known = read(folder, name) if path.exists() else fresh.iloc[:0]
+    measured = set(zip(fresh["dataset"], fresh["row"], strict=True))
+    kept = known[[pair not in measured for pair in zip(known["dataset"], known["row"], strict=True)]]
+    table = pd.concat([kept, fresh], ignore_index=True) if len(kept) else fresh
+    table = table.reindex(columns=[column for column in COLUMNS if column in table])
+    order = [column for column in ("dataset", "row", "metric", "x") if column in table]
+    text = table.sort_values(order, kind="stable").to_csv(index=False, float_format=f"%.{DIGITS}g")
+    runs = read_runs(folder) | {key: Run(key, settings, commit=current_commit())}
+    outputs.write_all(
+        {
+            path: outputs.text_writer(text),
+            folder / RUNS: outputs.text_writer(runs_text(runs.values())),
+        }
+    )

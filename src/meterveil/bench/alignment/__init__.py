@@ -1,1 +1,0 @@
-"""Condition A1 of appendix B, measured: whether the probe's policy gradient points where attackers' do."""
