@@ -6,7 +6,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 export PIP_BUILD_CONSTRAINT := $(CURDIR)/constraints.txt
 
-.PHONY: help demo test slow lint docs format bench pictures figures reproduce clean
+.PHONY: help demo test slow lint docs format bench figures reproduce clean
 
 help:            ## list the targets
 	@grep -hE '^[a-z]+: .*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /make \1|/' | column -t -s '|'
@@ -29,7 +29,7 @@ lint: $(VENV)/.dev             ## check style, complexity, imports, types and do
 docs: $(VENV)/.dev             ## build the documentation site in build/site
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --site-dir build/site
 
-format: $(VENV)/.dev           ## mend what the linter can mend
+format: $(VENV)/.dev           ## fix what the linter can fix
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
@@ -43,16 +43,29 @@ bench: $(VENV)/.dev            ## measure speed, as ratios within one run; write
 	$(BIN)/python benchmarks/bundle.py
 	$(BIN)/python benchmarks/speed_table.py
 
-pictures: $(VENV)/.dev         ## draw the README's pictures anew (needs Chromium)
+figures: bench                 ## draw every picture and fill every table of README and docs from what is recorded (needs Chromium)
 	$(BIN)/meterveil demo --quick --picture docs/img/demo-day.png
 	$(BIN)/meterveil report --leaderboards docs/img
-
-figures: pictures bench        ## rebuild the measured figures and pictures of README and docs
+	$(BIN)/meterveil reproduce --profile --picture docs/img/reproduce-time.png
+	$(BIN)/python -m experiments.alignment --picture
+	$(BIN)/python -m experiments.training_observations --picture
+	$(BIN)/python -m experiments.presence_check
 	$(BIN)/pytest -q tests/data/test_synthetic_realism.py
 
-reproduce: $(VENV)/.user       ## measure every table of the paper and write the report (needs METERVEIL_DATA; hours)
+reproduce: $(VENV)/.dev        ## measure every table of the paper and every study of docs (needs METERVEIL_DATA; hours)
+	$(BIN)/meterveil signatures build --out out/library.json
 	$(BIN)/meterveil reproduce
 	$(BIN)/meterveil report
+	for house in redd ukdale; do $(BIN)/meterveil attack $$house --results results --pictures docs/img || exit; done
+	$(BIN)/meterveil attack redd --results results --adaptive random_equal --attackers fhmm,seq2point --copies 0,1,3,12 --pictures docs/img
+	$(BIN)/python -m experiments.alignment --library out/library.json
+	$(BIN)/python -m experiments.training_observations --library out/library.json
+	for house in redd ukdale; do for seed in 0 1 2 3 4; do \
+		$(BIN)/meterveil train $$house --library out/library.json --seed $$seed --out out/behaviour/$$house/ours/$$seed || exit; done; \
+		$(BIN)/python -m experiments.behaviour out/behaviour/$$house/ours random_equal:8 flat flat_decoys --on $$house || exit; done
+	$(BIN)/python -m experiments.untrained_defences
+	$(BIN)/python -m experiments.ddql_defences fast
+	$(BIN)/python -m experiments.audit_training --reuse
 
 clean:           ## remove what the other targets made
 	rm -rf $(VENV) out build src/meterveil/data/_lines*.so .coverage .coverage.* htmlcov .pytest_cache .mypy_cache .ruff_cache .hypothesis
