@@ -65,16 +65,6 @@ def test_half_hourly_readings_show_sleep_but_no_appliances(audit, tmp_path, home
     assert document_of(tmp_path)["uses"] == []
 
 
-def test_seconds_are_averaged_and_a_day_with_gaps_is_read(audit, tmp_path, home):
-    watts = np.repeat(home.aggregate_w[:1440], 6)
-    stamps = pd.date_range("2024-06-01", periods=len(watts), freq="10s", tz="UTC")
-    table = pd.DataFrame({"time": stamps, "power_w": watts}).drop(index=range(3000, 3600))
-    table.to_csv(tmp_path / "seconds.csv", index=False)
-    result = audit(tmp_path / "seconds.csv", "--timezone", "Europe/London")
-    assert result.exit_code == 0, result.output
-    assert "kettle" in result.output
-
-
 @pytest.mark.parametrize(
     ("words", "message"),
     [

@@ -15,7 +15,6 @@ from meterveil.audit.model import (
     bridged,
     features,
     load_model,
-    lowest,
 )
 from meterveil.audit.submeters import score
 from meterveil.audit.uses import SHAPES, minutes_of
@@ -46,12 +45,6 @@ def test_the_card_states_origin_accuracy_and_every_appliance(model):
         assert model.card["accuracy"][home]["kettle"]["likely_right"] > 0.75
 
 
-def test_a_base_load_changes_nothing(model, home):
-    day_w = home.aggregate_w[:1440]
-    plain, raised = (model.read(watts).uses for watts in (day_w, day_w + 500.0))
-    assert [use[:3] for use in plain] == [use[:3] for use in raised]
-
-
 def test_a_long_record_is_read_in_pieces_that_fit_together(model, home):
     long_w = np.tile(home.aggregate_w, 4)
     whole = model.answer(features(long_w[None]))[0]
@@ -67,13 +60,6 @@ def test_a_gap_is_unknown_and_starts_no_use(model, home):
     assert all(np.isnan(part[600:700]).all() for part in reading.probability.values())
     assert not [use for use in reading.uses if 600 <= use.start < 700]
     assert bridged(np.array([1.0, np.nan, 3.0])).tolist() == [1.0, 2.0, 3.0]
-
-
-def test_the_running_minimum_equals_that_of_sliding_windows():
-    watts = np.random.default_rng(0).uniform(0, 100, (2, 200))
-    padded = np.pad(watts, ((0, 0), (15, 15)), mode="edge")
-    expected = np.lib.stride_tricks.sliding_window_view(padded, 31, axis=-1).min(axis=-1)
-    np.testing.assert_array_equal(lowest(watts, 31), expected)
 
 
 @pytest.mark.parametrize(

@@ -123,16 +123,6 @@ def test_unknown_hours_have_no_state_and_no_mean():
     assert base_load_w(day_of(range(7, 23))[1]) == pytest.approx(100.0)
 
 
-def test_half_hourly_readings_show_the_same_sleep(home, model):
-    asleep = audit(home, model).state_minutes("asleep") == 1
-    coarse_w = np.repeat(home.aggregate_w.reshape(-1, 30).mean(axis=1), 30)
-    assert interval_minutes(coarse_w) == 30
-    by_halves = np.zeros(len(asleep), dtype=bool)
-    for part in quiet_stretches(home.minutes, coarse_w, by_halves):
-        by_halves[part.start : part.end] = part.state == "asleep"
-    assert np.mean(by_halves == asleep) > 0.9
-
-
 def test_solar_power_does_not_lower_the_base_load(home, model):
     hour = home.minutes.hour.to_numpy() + home.minutes.minute.to_numpy() / 60
     sun_w = 2500.0 * np.clip(np.sin((hour - 6) / 12 * np.pi), 0.0, None)

@@ -9,7 +9,7 @@ from meterveil.audit import submeters
 from meterveil.audit.audit_page import audit_page
 from meterveil.audit.findings import audit
 from meterveil.audit.submeters import score
-from meterveil.audit.uses import Shape, Use, agreeing, minutes_of, runs_of
+from meterveil.audit.uses import Shape, agreeing, minutes_of, runs_of
 
 SHAPE = Shape(pause_minutes=2, least_minutes=3, most_minutes=6, attended=True)
 
@@ -31,11 +31,6 @@ def test_minutes_of_uses_and_agreement():
     assert minutes_of([(1, 3), (5, 6)], 6).tolist() == [False, True, True, False, False, True]
     detected, true = [(0, 10), (20, 30), (40, 50)], [(2, 6), (36, 44)]
     assert agreeing(detected, true, 60).tolist() == [True, False, True]
-
-
-def test_probabilities_have_words():
-    words = [Use("kettle", 0, 1, probability).word for probability in (0.95, 0.7, 0.3)]
-    assert words == ["almost certain", "likely", "unsure"]
 
 
 def test_scores_of_perfect_empty_and_impossible_readings():

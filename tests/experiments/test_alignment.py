@@ -5,6 +5,10 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from meterveil.defenders.manager.manager_policy import ManagerPolicy, Mlp
+from meterveil.defenders.manager.manager_training import train
+from meterveil.defenders.manager.probe_reward import ProbeReward
+from meterveil.defenders.training_settings import MANAGER_PRESETS
 
 from experiments import alignment, study
 from experiments.alignment import Panel, attacker_risk, probe_risk
@@ -24,11 +28,7 @@ from meterveil.core.scenario import Scenario
 from meterveil.data import synthetic
 from meterveil.data.simulation import Setup, episodes
 from meterveil.data.windows import Scaler
-from meterveil.defenders.manager.manager_policy import ManagerPolicy, Mlp
-from meterveil.defenders.manager.manager_training import train
-from meterveil.defenders.manager.probe_reward import ProbeReward
 from meterveil.defenders.manager.probes import Probe
-from meterveil.defenders.training_settings import MANAGER_PRESETS
 from meterveil.errors import InputError
 
 SETUP = Setup(synthetic.decoy_library())
@@ -78,15 +78,6 @@ def test_cosine_and_gamma_of_equal_opposite_and_orthogonal_gradients():
     assert abs(compared.cosine.value) < 0.1
     with pytest.raises(InputError, match="16"):
         align(np.ones((2, 5)), np.ones((2, 5)))
-
-
-def test_intervals_cover_the_true_cosine():
-    rng = np.random.default_rng(3)
-    first, second = np.zeros((2, 300))
-    first[0], second[:2] = 1.0, (0.6, 0.8)
-    intervals = [align(noisy(rng, first, 60, 0.3), noisy(rng, second, 60, 0.3)).cosine for _ in range(60)]
-    assert sum(interval.low <= 0.6 <= interval.high for interval in intervals) >= 50
-    assert np.mean([interval.high - interval.low for interval in intervals]) < 0.5
 
 
 def by_hand(observation, action, begins, ends, plays, n_actions=3):
@@ -151,16 +142,6 @@ def test_risks_to_go_by_hand():
     np.testing.assert_allclose(further - ahead, [0.0, 1.0, 3.0, 0.0, 8.0, 24.0])
     hours = np.tile(np.arange(24.0), (2, 1))
     np.testing.assert_allclose(hours_to_go(made, hours, reach=60)[:3] * 24, [276.0, 276.0, 275.0])
-
-
-def test_recorded_decisions_fill_every_day_and_idle_choices_share_their_score(played):
-    made = played.decisions
-    for episode in range(len(played.day)):
-        mine = made.episode == episode
-        np.testing.assert_array_equal(made.begins[mine][1:], made.ends[mine][:-1])
-        assert (made.begins[mine][0], made.ends[mine][-1]) == (0, 1440)
-    assert made.same[~played.moved][:, 0].all()
-    assert (made.same[played.moved].sum(axis=1) == 1).all()
 
 
 @pytest.mark.parametrize("loss", ["mse", "rmse"])

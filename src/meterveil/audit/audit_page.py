@@ -13,8 +13,9 @@ from meterveil import __version__
 from meterveil.audit import sentences
 from meterveil.audit.findings import Audit
 from meterveil.audit.model import Model
+from meterveil.audit.presence import Quiet
 from meterveil.audit.submeters import Trained
-from meterveil.audit.uses import SHAPES
+from meterveil.audit.uses import SHAPES, Use
 from meterveil.core.arrays import FloatArray
 from meterveil.data import outputs
 from meterveil.plots.audit import (
@@ -64,38 +65,29 @@ def telling_day(findings: Audit) -> date:
         sure = {use.appliance for use in findings.uses_on(day) if use.is_sure}
         return known > 0.95, len(sure), known
 
-    return max(findings.days(), key=rank)
+    return max(findings.household.days(), key=rank)
 
 
 def values(findings: Audit, trained: Trained | None) -> dict[str, Any]:
     """Return the findings as plain JSON values."""
-    stamps = findings.household.minutes
+    stamps, reading = findings.household.minutes, findings.reading
+
+    def when(part: Use | Quiet) -> dict[str, Any]:
+        return {"start": stamps[part.start].isoformat(), "minutes": part.end - part.start}
+
     return {
         "format": "meterveil-audit-report-1",
         "version": __version__,
         "household": findings.household.name,
         "timezone": findings.household.timezone,
-        "days": [str(day) for day in findings.days()],
+        "days": [str(day) for day in findings.household.days()],
         "interval_minutes": findings.interval_minutes,
         "base_w": round(findings.base_w, 1),
         "uses": [
-            {
-                "appliance": use.appliance,
-                "start": stamps[use.start].isoformat(),
-                "minutes": use.end - use.start,
-                "probability": round(use.probability, 3),
-            }
-            for use in (findings.reading.uses if findings.reading else ())
+            {"appliance": use.appliance, **when(use), "probability": round(use.probability, 3)}
+            for use in (reading.uses if reading else ())
         ],
-        "quiet": [
-            {
-                "state": part.state,
-                "start": stamps[part.start].isoformat(),
-                "minutes": part.end - part.start,
-                "likely": part.sure,
-            }
-            for part in findings.quiet
-        ],
+        "quiet": [{"state": part.state, **when(part), "likely": part.sure} for part in findings.quiet],
         "scores": [
             {"attacker": name, "appliance": target, **_plain(score._asdict())}
             for (name, target), score in (trained.scores.items() if trained else ())
@@ -121,7 +113,10 @@ def _days(findings: Audit) -> Section:
     names = ["awake", "asleep", "empty", *(SHOWN_APPLIANCES if not findings.is_coarse else ())]
     words = f"A row is a day, from midnight to midnight ({findings.household.timezone}). White is unknown."
     return Section(
-        "Every day", words, (), days_at_a_glance_figure(findings.days(), glance(findings, names), names)
+        "Every day",
+        words,
+        (),
+        days_at_a_glance_figure(findings.household.days(), glance(findings, names), names),
     )
 
 
@@ -138,7 +133,7 @@ def glance(findings: Audit, names: list[str]) -> FloatArray:
             if use.is_sure:
                 layer[use.start : use.end] = number
     rows = []
-    for day in findings.days():
+    for day in findings.household.days():
         low, high = findings.day_bounds(day)
         part = np.pad(layer[low:high], (0, max(1440 - (high - low), 0)), constant_values=np.nan)[:1440]
         slots = part.reshape(-1, SLOT_MINUTES)

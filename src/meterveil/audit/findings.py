@@ -34,10 +34,6 @@ class Audit:
         """Whether the readings are too far apart to show appliances."""
         return self.interval_minutes > FINE_MINUTES
 
-    def days(self) -> list[date]:
-        """List the civil days."""
-        return self.household.days()
-
     def day_bounds(self, day: date) -> tuple[int, int]:
         """Return the first minute of a day and the first minute after it."""
         part = self.household.day(day)

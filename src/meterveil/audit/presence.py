@@ -1,11 +1,4 @@
-"""Rule that tells sleep and absence from a meter; it also works on half-hourly readings.
-
-A half-hour is *quiet* if it lies in an hour and a half (over which a fridge averages out) whose mean is
-within `MARGIN_W` of the base load, and none of its minutes exceeds the base load by `EVENT_W`. The base load
-is the 10 % quantile of the record. Washing machines and dishwashers are left out, because they run
-unattended. At night, two or more quiet hours are sleep; by day, four or more quiet hours are absence; 20 or
-more quiet hours are absence throughout.
-"""
+"""Rule that tells sleep and absence from a meter, also from half-hourly readings (docs/audit.md)."""
 
 from __future__ import annotations
 

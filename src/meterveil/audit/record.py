@@ -38,7 +38,7 @@ def load_any(path: str, house: int | None, options: dict[str, Any]) -> Household
 
 def cut_out(household: Household, start: date | None, end: date | None) -> Household:
     """Take the days from `start` up to, not including, `end`; by default the last month."""
-    whole = whole_days(_known_part(household))
+    whole = whole_days(household)
     first, last = whole.minutes[0].date(), whole.minutes[-1].date() + timedelta(days=1)
     stop = end or _end_of_full_days(whole)
     begin = start or max(first, stop - timedelta(days=DEFAULT_DAYS))
@@ -53,15 +53,18 @@ def cut_out(household: Household, start: date | None, end: date | None) -> House
 
 
 def whole_days(household: Household) -> Household:
-    """Extend a record with unknown minutes to whole civil days."""
-    zone, minutes = household.timezone, household.minutes
+    """Cut or pad a record to the civil days from its first to its last reading."""
+    known = np.flatnonzero(~np.isnan(household.aggregate_w))
+    if len(known) == 0:
+        raise InputError(f"{household.name} has no reading of the whole house; give the right column")
+    kept = slice(int(known[0]), int(known[-1]) + 1)
+    zone, minutes = household.timezone, household.minutes[kept]
     first, after = midnight(minutes[0].date(), zone), midnight(minutes[-1].date() + timedelta(days=1), zone)
     grid = pd.date_range(first, after, freq="min", inclusive="left")
     before = int(grid.searchsorted(minutes[0]))
-    room = (before, len(grid) - before - len(minutes))
 
     def padded(watts: FloatArray) -> FloatArray:
-        return np.pad(watts, room, constant_values=np.nan)
+        return np.pad(watts[kept], (before, len(grid) - before - len(minutes)), constant_values=np.nan)
 
     appliances = {name: padded(watts) for name, watts in household.appliances_w.items()}
     return replace(
@@ -90,21 +93,6 @@ def _end_of_full_days(household: Household) -> date:
     begun = np.mean(~np.isnan(household.day(last).aggregate_w)) >= FULL_DAY_SHARE
     alone = household.minutes[0].date() == last
     return last + timedelta(days=1) if begun or alone else last
-
-
-def _known_part(household: Household) -> Household:
-    """Drop the minutes before the first and after the last reading."""
-    known = np.flatnonzero(~np.isnan(household.aggregate_w))
-    if len(known) == 0:
-        raise InputError(f"{household.name} has no reading of the whole house; give the right column")
-    part = slice(int(known[0]), int(known[-1]) + 1)
-    appliances = {name: watts[part] for name, watts in household.appliances_w.items()}
-    return replace(
-        household,
-        minutes=household.minutes[part],
-        aggregate_w=household.aggregate_w[part],
-        appliances_w=appliances,
-    )
 
 
 def _check_readable(household: Household) -> None:

@@ -19,7 +19,7 @@ NOON_MINUTE = 720
 
 def headline(findings: Audit) -> str:
     """Sum up the findings in a few sentences."""
-    days, zone = findings.days(), findings.household.timezone
+    days, zone = findings.household.days(), findings.household.timezone
     sentences = [
         f"{days[0]:%d %B %Y} to {days[-1]:%d %B %Y} ({zone}), {_known_days(findings):.1f} days of readings.",
         f"The base load is about {findings.base_w:,.0f} W.",
@@ -111,33 +111,27 @@ def usual_hours(findings: Audit, uses: list[Use], count: int = 2) -> str:
     return ", ".join(f"{hour}\u00a0h" for hour in sorted(hour for hour, _ in hours.most_common(count)))
 
 
-def usual_night(findings: Audit) -> tuple[str, str] | None:
-    """Return the median beginning and end of the longest sleep of each night."""
+def _sleep(findings: Audit) -> str:
+    """State the median beginning and end of the longest sleep of each night."""
     stamps = findings.household.minutes
     nights: dict[date, Quiet] = {}
     for part in findings.quiet:
-        if part.state == "asleep":
-            evening = (stamps[part.start] - pd.Timedelta(hours=12)).date()
-            held = nights.get(evening)
-            if held is None or part.end - part.start > held.end - held.start:
-                nights[evening] = part
+        evening = (stamps[part.start] - pd.Timedelta(hours=12)).date()
+        longest = nights.get(evening)
+        if part.state == "asleep" and (not longest or part.end - part.start > longest.end - longest.start):
+            nights[evening] = part
     if not nights:
-        return None
-    begins = [_after_noon(stamps[part.start]) for part in nights.values()]
-    ends = [_after_noon(stamps[part.end - 1]) + 1 for part in nights.values()]
-    return _wall(float(np.median(begins))), _wall(float(np.median(ends)))
-
-
-def _sleep(findings: Audit) -> str:
-    night = usual_night(findings)
-    if night is None:
         return "No night is quiet for two hours, so sleep does not show."
-    return f"The house is usually quiet, probably asleep, from {night[0]} to {night[1]}."
+    begin = np.median([_after_noon(stamps[part.start]) for part in nights.values()])
+    end = np.median([_after_noon(stamps[part.end - 1]) + 1 for part in nights.values()])
+    begin_time, end_time = (divmod((round(float(at)) + NOON_MINUTE) % 1440, 60) for at in (begin, end))
+    span = "from {:02d}:{:02d} to {:02d}:{:02d}".format(*begin_time, *end_time)
+    return f"The house is usually quiet, probably asleep, {span}."
 
 
 def _absence(findings: Audit) -> str:
     empty = np.nan_to_num(findings.state_minutes("empty"))
-    hours = [float(empty[slice(*findings.day_bounds(day))].sum()) / 60.0 for day in findings.days()]
+    hours = [float(empty[slice(*findings.day_bounds(day))].sum()) / 60.0 for day in findings.household.days()]
     long = [part for part in hours if part >= 4.0]
     if not long:
         return "On no day does it seem empty for four hours."
@@ -170,8 +164,3 @@ def _known_days(findings: Audit) -> float:
 
 def _after_noon(stamp: pd.Timestamp) -> int:
     return (stamp.hour * 60 + stamp.minute - NOON_MINUTE) % 1440
-
-
-def _wall(after_noon: float) -> str:
-    minute = (round(after_noon) + NOON_MINUTE) % 1440
-    return f"{minute // 60:02d}:{minute % 60:02d}"

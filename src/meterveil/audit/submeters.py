@@ -1,8 +1,4 @@
-"""Attackers that learn from a home's own sub-meters and read its last days, scored beside the shipped model.
-
-FHMM, the strongest classical attacker, learns in under a minute. Seq2Point, the cheapest strong network,
-takes a few minutes. Fits are cached, so a second audit of the same days takes seconds.
-"""
+"""Attackers that learn from a home's own sub-meters, scored on its last days beside the shipped model."""
 
 from __future__ import annotations
 
@@ -29,8 +25,8 @@ if TYPE_CHECKING:
     from meterveil.attackers.fitting import Options
     from meterveil.attackers.protocol import Attacker, Prediction
 
-QUICK = ("fhmm",)
-THOROUGH = ("fhmm", "seq2point")
+QUICK, THOROUGH = ("fhmm",), ("fhmm", "seq2point")
+"""Strongest classical attacker (under a minute), and the cheapest strong network (a few minutes)."""
 SHIPPED = "shipped"
 """Name of the shipped model among the attackers."""
 
@@ -146,7 +142,11 @@ def train_and_score(
 
     home = metered(household)
     training, test = choose_days(home) if home.appliances_w else ((), ())
-    targets = _used_in(home, training)
+    targets = tuple(
+        name
+        for name in home.appliances_w
+        if any(np.any(home.day(day).appliances_w[name] >= on_threshold_w(name)) for day in training)
+    )
     if not targets:
         return None
     fitted = fit(names, [only_days(home.select(targets), training)], targets, seed, **options)
@@ -196,12 +196,3 @@ def _shipped(model: Model, home: Household, targets: tuple[str, ...]) -> dict[st
         for target in targets
         if target in logits
     }
-
-
-def _used_in(home: Household, days: Days) -> tuple[str, ...]:
-    """Name the sub-meters that were on at least once in these days."""
-    return tuple(
-        name
-        for name in home.appliances_w
-        if any(np.any(home.day(day).appliances_w[name] >= on_threshold_w(name)) for day in days)
-    )
