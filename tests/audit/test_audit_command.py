@@ -19,11 +19,11 @@ def audit(tmp_path, monkeypatch):
 
 
 def page_of(folder):
-    return (folder / "out/audit/audit.html").read_text()
+    return next(folder.rglob("audit.html")).read_text()
 
 
 def document_of(folder):
-    return json.loads((folder / "out/audit/audit.json").read_text())
+    return json.loads(next(folder.rglob("audit.json")).read_text())
 
 
 def test_a_month_of_minutes_is_audited_on_one_page_that_prints_its_time_zone(audit, tmp_path, home):
