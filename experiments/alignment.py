@@ -41,11 +41,11 @@ from meterveil.attackers.registry import PAPER_SIX
 from meterveil.core.arrays import FloatArray, IntArray
 from meterveil.core.env import WINDOW, EnvParams
 from meterveil.core.scenario import Scenario
-from meterveil.data.folders import data_folder
+from meterveil.data.files import data_folder
 from meterveil.data.household import AGGREGATE, Household
 from meterveil.data.load import load
 from meterveil.data.protocols import protocol
-from meterveil.data.signatures_file import library as read_library
+from meterveil.data.signatures import library as read_library
 from meterveil.data.simulation import Setup, episodes
 from meterveil.data.splits import Days, only_days
 from meterveil.defenders.manager import ppo

@@ -22,7 +22,7 @@ from meterveil.core.arrays import KWH_PER_W_MINUTE, FloatArray
 from meterveil.core.env import EnvParams, EnvState
 from meterveil.core.rollout import rollout
 from meterveil.core.scenario import Scenario
-from meterveil.data.folders import data_folder
+from meterveil.data.files import data_folder
 from meterveil.data.load import load
 from meterveil.data.protocols import protocol
 from meterveil.data.simulation import Setup, episodes
@@ -131,7 +131,8 @@ def draw(table: pd.DataFrame, dataset: str, path: Path) -> None:
     headings = [f"<b>{heading}</b>" for heading in PANELS.values()]
     panels = make_subplots(3, 1, shared_xaxes=True, vertical_spacing=0.09, subplot_titles=headings)
     colours = look.colours_of(sorted(hourly["row"].unique()))
-    for (name, metric), part in hourly.sort_values("x").groupby(["row", "metric"], sort=False):
+    for key, part in hourly.sort_values("x").groupby(["row", "metric"], sort=False):
+        name, metric = map(str, key)
         row, values = list(PANELS).index(metric) + 1, part["value"].tolist()
         line = go.Scatter(
             x=list(range(25)), y=[*values, values[-1]], name=name, legendgroup=name, mode="lines"

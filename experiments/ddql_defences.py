@@ -22,7 +22,7 @@ from meterveil.core.battery import Battery
 from meterveil.core.rollout import Policy, Trace, rollout, trace_cost
 from meterveil.core.scenario import Scenario
 from meterveil.core.tariff import PAPER_TARIFF
-from meterveil.data.folders import data_folder
+from meterveil.data.files import data_folder
 from meterveil.data.load import load
 from meterveil.data.protocols import protocol
 from meterveil.data.simulation import Setup, episodes
@@ -77,7 +77,7 @@ def missed_bits(days: Days, learn: Trace, validate: Trace, *, blind: bool = Fals
                 network.begin(validate.load_w.shape[0])
                 missed = network.score(validate.load_w.T, validate.meter_w.T * factor)[known].mean()
                 best = min(best, float(missed))
-    return best / np.log(2.0)
+    return float(best / np.log(2.0))
 
 
 def row_of(name: str, policy: Policy, days: Days, blind: float, seconds: float | None = None) -> list[str]:

@@ -24,11 +24,11 @@ from meterveil.core.arrays import FloatArray
 from meterveil.core.env import WINDOW, EnvParams
 from meterveil.core.rollout import rollout
 from meterveil.core.scenario import Scenario
-from meterveil.data.folders import data_folder
+from meterveil.data.files import data_folder
 from meterveil.data.household import Household
 from meterveil.data.load import load
 from meterveil.data.protocols import Protocol, protocol
-from meterveil.data.signatures_file import library as read_library
+from meterveil.data.signatures import library as read_library
 from meterveil.data.simulation import Setup, episodes
 from meterveil.defenders.manager.manager_policy import ManagerPolicy, Mlp, Played, play_decisions
 from meterveil.defenders.manager.manager_training import Trained, train

@@ -18,7 +18,7 @@ from meterveil.core.battery import Battery
 from meterveil.core.rollout import Trace, rollout, trace_cost
 from meterveil.core.scenario import Scenario
 from meterveil.core.tariff import PAPER_TARIFF
-from meterveil.data.folders import data_folder
+from meterveil.data.files import data_folder
 from meterveil.data.load import load
 from meterveil.data.protocols import REDD_HOUSE2, UKDALE_HOUSE1
 from meterveil.data.simulation import episodes, span

@@ -5,10 +5,6 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from meterveil.defenders.manager.manager_policy import ManagerPolicy, Mlp
-from meterveil.defenders.manager.manager_training import train
-from meterveil.defenders.manager.probe_reward import ProbeReward
-from meterveil.defenders.training_settings import MANAGER_PRESETS
 
 from experiments import alignment, study
 from experiments.alignment import Panel, attacker_risk, probe_risk
@@ -28,7 +24,11 @@ from meterveil.core.scenario import Scenario
 from meterveil.data import synthetic
 from meterveil.data.simulation import Setup, episodes
 from meterveil.data.windows import Scaler
+from meterveil.defenders.manager.manager_policy import ManagerPolicy, Mlp
+from meterveil.defenders.manager.manager_training import train
+from meterveil.defenders.manager.probe_reward import ProbeReward
 from meterveil.defenders.manager.probes import Probe
+from meterveil.defenders.training_settings import MANAGER_PRESETS
 from meterveil.errors import InputError
 
 SETUP = Setup(synthetic.decoy_library())

@@ -5,8 +5,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from meterveil.defenders.manager.manager_policy import Played
-from meterveil.defenders.manager.manager_training import Trained, Update
 
 from experiments import behaviour, study, training_observations, untrained_defences
 from experiments.training_observations import House, by_length, curve_of, hourly_error_w, probe_errors
@@ -18,6 +16,8 @@ from meterveil.data.protocols import REDD_HOUSE2
 from meterveil.data.simulation import Setup, episodes
 from meterveil.data.windows import Scaler
 from meterveil.defenders.defence import Defence, find_defence
+from meterveil.defenders.manager.manager_policy import Played
+from meterveil.defenders.manager.manager_training import Trained, Update
 from meterveil.defenders.manager.probes import Probe
 from meterveil.errors import InputError
 
