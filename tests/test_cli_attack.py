@@ -169,7 +169,7 @@ def test_a_folder_without_attacks_is_refused(meterveil, tmp_path):
         (["redd", "--adaptive", "shout"], "no defence 'shout'"),
         (["redd", "--adaptive", "flat", "--copies", "many"], "--copies 'many' is not a list of numbers"),
         (["redd", "--adaptive", "flat", "--copies", "1,2", "--epochs", "3"], "two curves"),
-        (["redd", "--aggregate", "sum"], "--aggregate 'sum' is unknown"),
+        (["redd", "--aggregate", "sum"], "no --aggregate 'sum'"),
         (["redd", "--aggregate", "submeters", "--cross"], "--aggregate does not apply to --cross"),
         (["redd", "--aggregate", "submeters", "--adaptive", "flat"], "--aggregate does not apply to --adap"),
         (["refit"], "no protocol 'refit'"),

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -23,12 +23,11 @@ from meterveil.bench.information import information_bits
 from meterveil.bench.metrics import FloatArray
 from meterveil.bench.results import ThreatModel
 from meterveil.bench.scoring import Scores, score
+from meterveil.bench.simulation import simulate
 from meterveil.bench.trial import Houses, Trial
 from meterveil.core import tariff
 from meterveil.core.arrays import KWH_PER_W_MINUTE
-from meterveil.core.battery import INITIAL_SOC
-from meterveil.core.executor import Command
-from meterveil.core.rollout import Policy, Trace, View
+from meterveil.core.rollout import Trace
 from meterveil.core.scenario import Scenario
 from meterveil.data.cache import household_digest, key_of
 from meterveil.data.household import Household
@@ -215,7 +214,9 @@ def mask_test_days(
             days[row] += [copy.day(day) for day in piece.days()]
     physical = Physical(*(np.stack(column, axis=1) for column in zip(*figures, strict=True)))
     example = example_day(defence, pieces[0].day(pieces[0].days()[0]), setup, trial.seed)
-    return MaskedDays(tuple(map(tuple, days)), _same_as(days), physical, example)
+    meters = [b"".join(day.aggregate_w.tobytes() for day in row) for row in days]
+    same_as = tuple(meters.index(meter) for meter in meters)
+    return MaskedDays(tuple(map(tuple, days)), same_as, physical, example)
 
 
 def held_out_rngs(seed: int, seeds: int) -> list[np.random.Generator]:
@@ -224,40 +225,9 @@ def held_out_rngs(seed: int, seeds: int) -> list[np.random.Generator]:
 
 
 def example_day(defence: Defence, day: Household, setup: Setup, seed: int = 0) -> Run:
-    """Run the first policy over one day under the first seed, and record the signature of each minute."""
-    recorder = _Recorder(defence.policies[0])
-    _, scenario, trace = mask(recorder, setup, day, held_out_rngs(seed, 1))
-    return Run(
-        household=day.name,
-        aggregate=day.aggregate,
-        notes=day.notes,
-        defence=defence.name,
-        setup=setup,
-        minutes=day.minutes,
-        load_w=trace.load_w[0],
-        battery_w=trace.power_w[0],
-        asked_w=np.full(len(day.minutes), np.nan),
-        soc=trace.soc[0],
-        soc_start=INITIAL_SOC,
-        price=scenario.price[0, scenario.lead :],
-        decoy=np.array(recorder.signatures),
-    )
-
-
-class _Recorder:
-    """Policy that records the running signature of each minute, which a trace does not hold."""
-
-    def __init__(self, policy: Policy) -> None:
-        self.policy = policy
-        self.signatures: list[int] = []
-
-    def initial(self, batch: int) -> Any:
-        return self.policy.initial(batch)
-
-    def decide(self, view: View, memory: Any) -> tuple[Command, Any]:
-        command, memory = self.policy.decide(view, memory)
-        self.signatures.append(int(command.signature[0]) if view.waits[0] else self.signatures[-1])
-        return command, memory
+    """Simulate one day with the first policy under the first seed, for a picture."""
+    [rng] = held_out_rngs(seed, 1)
+    return simulate(day, defence.name, day.days()[0], 1, setup, policy=defence.policies[0], rng=rng)
 
 
 def _adapted(
@@ -313,11 +283,6 @@ def _information(trial: Trial, masked: MaskedDays) -> tuple[Case, ...]:
             )
             cases.append(Case(METER, target, "information_bits", np.array([raw]), np.array(bits)[:, None]))
     return tuple(cases)
-
-
-def _same_as(days: Sequence[Sequence[Household]]) -> tuple[int, ...]:
-    meters = [b"".join(day.aggregate_w.tobytes() for day in row) for row in days]
-    return tuple(meters.index(meter) for meter in meters)
 
 
 def _daily_figures(setup: Setup, piece: Household, scenario: Scenario, trace: Trace) -> Iterator[Physical]:

@@ -37,15 +37,17 @@ def simulate(
     setup: Setup,
     on_day: Callable[[], object] | None = None,
     policy: Policy | None = None,
+    rng: np.random.Generator | None = None,
 ) -> Run:
     """Run a defence on `days` civil days from `start`, SoC carried over midnight.
 
-    `on_day` is called after each day. Without a `policy` it is the defence of this name.
+    `on_day` is called after each day. Without a `policy` it is the defence of this name, without a generator
+    that of the setup's seed.
     """
     end = _end(household, start, days)
     recorder = _Recorder(policy or defender(defence), on_day)
     part = household.between(start, end)
-    _, scenario, trace = mask(recorder, setup, part, [np.random.default_rng(setup.seed)])
+    _, scenario, trace = mask(recorder, setup, part, [rng or np.random.default_rng(setup.seed)])
     requested_w, decoy = _requested(setup.library, recorder, trace.load_w[0])
     return Run(
         household=household.name,

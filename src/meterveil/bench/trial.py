@@ -7,7 +7,7 @@ the one they read. No day that the paper evaluates is ever learned from.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
@@ -188,12 +188,7 @@ def own_house(
 
 def protocol_trial(protocol: Protocol, household: Household, days: DayChoice, seed: int = 0) -> Trial:
     """Learn from the paper's training days; read its test day, or all held-out days (D16)."""
-    if days == "paper":
-        targets = protocol.present_targets(household, protocol.test[0])
-        return own_house(protocol, protocol.training, protocol.test[:1], targets, seed)
-    test = protocol.held_out(household, min_days=1)
-    targets = _metered(protocol, household)
-    return own_house(protocol, protocol.training, test, targets, seed, days=DAY_LABELS[days])
+    return attack_trial(protocol, household, len(protocol.training), days == "many", seed=seed)
 
 
 def attack_trial(
@@ -218,8 +213,9 @@ def attack_trial(
     reserved = longer_training(protocol, household, max(training_days, reserve_days))
     every_day = protocol.held_out(household, min_days=1)
     test = tuple(day for day in every_day if day not in reserved)
+    targets = tuple(name for name in protocol.many_day_targets if name in household.appliances_w)
     days = DAY_LABELS["many"] if test == every_day else ""
-    return own_house(protocol, training, test, _metered(protocol, household), seed, days=days)
+    return own_house(protocol, training, test, targets, seed, days=days)
 
 
 def synthetic_trial(household: Household, days: DayChoice, seed: int = 0) -> Trial:
@@ -264,6 +260,8 @@ def evaluation_day_trial(row: EvaluationDay, household: Household) -> Trial:
 
 def longer_training(protocol: Protocol, household: Household, days: int) -> Days:
     """Extend the protocol's training days by later ones, without any day that the paper evaluates."""
+    if days <= len(protocol.training):
+        return protocol.training[:days]
     excluded = {*protocol.test, *evaluation_days(protocol.dataset, protocol.house)}
     later = [day for day in household.days() if day > protocol.training[-1] and day not in excluded]
     with_readings = [day for day in later if not np.isnan(household.day(day).aggregate_w).all()]
@@ -302,19 +300,9 @@ def crossing_trials(dataset: str, seed: int = 0) -> list[Trial]:
     return [replace(trial, seed=seed) for trial in CROSSINGS[dataset]]
 
 
-def _crossing(
-    training: tuple[HouseDays, ...], test: HouseDays, targets: Sequence[str], also_learned: Sequence[str] = ()
-) -> Trial:
-    return Trial(training, test, tuple(targets), _span(test.days), tuple(also_learned))
-
-
 def _span(days: Days) -> str:
     ends = dict.fromkeys([str(days[0]), str(days[-1])]) if days else {}
     return "..".join(ends)
-
-
-def _metered(protocol: Protocol, household: Household) -> tuple[str, ...]:
-    return tuple(name for name in protocol.many_day_targets if name in household.appliances_w)
 
 
 def _april(*days: int) -> Days:
@@ -331,34 +319,18 @@ _REDD_1_AND_3 = (
     HouseDays("redd", 3, (*_april(18, 20, 22, 23, 26, 27), *_may(23, 26))),
 )
 
+_REDD_2 = HouseDays("redd", 2, _april(20, 22, 23, 24, 25, 26, 27, 28, 29, 30))
+_UKDALE_2 = HouseDays("ukdale", 2, day_range(date(2013, 7, 8), date(2013, 7, 22)))
+_MARCH_2014 = day_range(date(2014, 3, 11), date(2014, 3, 26))
+_REFIT_2 = HouseDays("refit", 2, tuple(day for day in _MARCH_2014 if day.day != 21))
+_KITCHEN = ("kettle", "microwave", "dishwasher")
+_ALSO_LEARNED = UKDALE_HOUSE1.many_day_targets
+
 CROSSINGS: Mapping[str, tuple[Trial, ...]] = {
-    "redd": (
-        _crossing(
-            _REDD_1_AND_3,
-            HouseDays("redd", 2, _april(20, 22, 23, 24, 25, 26, 27, 28, 29, 30)),
-            ("fridge", "microwave", "dishwasher"),
-        ),
-    ),
+    "redd": (Trial(_REDD_1_AND_3, _REDD_2, ("fridge", *_KITCHEN[1:]), _span(_REDD_2.days)),),
     "ukdale": (
-        _crossing(
-            _UKDALE_1,
-            HouseDays("ukdale", 2, day_range(date(2013, 7, 8), date(2013, 7, 22))),
-            ("fridge", "kettle", "microwave", "dishwasher"),
-            UKDALE_HOUSE1.many_day_targets,
-        ),
-        _crossing(
-            _UKDALE_1,
-            HouseDays(
-                "refit",
-                2,
-                (
-                    *day_range(date(2014, 3, 11), date(2014, 3, 21)),
-                    *day_range(date(2014, 3, 22), date(2014, 3, 26)),
-                ),
-            ),
-            ("kettle", "microwave", "dishwasher"),
-            UKDALE_HOUSE1.many_day_targets,
-        ),
+        Trial(_UKDALE_1, _UKDALE_2, ("fridge", *_KITCHEN), _span(_UKDALE_2.days), _ALSO_LEARNED),
+        Trial(_UKDALE_1, _REFIT_2, _KITCHEN, _span(_REFIT_2.days), _ALSO_LEARNED),
     ),
 }
 """Data set that is learned from -> crossings.

@@ -4,8 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
@@ -22,6 +21,10 @@ if TYPE_CHECKING:
     from meterveil.bench.attack_tables import CurveTable
     from meterveil.bench.trial import Houses, Trial
 
+_CHECKED = (
+    *("--recorded", "--attackers", "--cross", "--training-days", "--held-out", "--reserve-days"),
+    *("--aggregate", "--adaptive", "--copies", "--epochs"),
+)
 _NEEDS = {"--copies": "--adaptive", "--epochs": "--adaptive", "--reserve-days": "--held-out"}
 """Option -> option without which it means nothing."""
 
@@ -59,7 +62,7 @@ def attack(
     ] = "",
     epochs: Annotated[str, typer.Option(help="With --adaptive: epochs to train, such as 2,5,10,20.")] = "",
     recorded: Annotated[bool, typer.Option(help="Show what --results holds; fit nothing.")] = False,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of all random numbers.")] = 0,
+    seed: opt.Seed = 0,
     workers: Annotated[int, typer.Option(min=1, help="Processes, of one thread each.")] = 2,
     results: Annotated[
         Path | None,
@@ -75,20 +78,9 @@ def attack(
     from meterveil.plots import check_picture
 
     submeters = opt.from_submeters(aggregate)
-    _check_options(
-        {
-            "--recorded": recorded,
-            "--attackers": attackers,
-            "--cross": cross,
-            "--training-days": training_days != 10,
-            "--held-out": held_out,
-            "--reserve-days": reserve_days,
-            "--aggregate": submeters,
-            "--adaptive": adaptive,
-            "--copies": copies,
-            "--epochs": epochs,
-        }
-    )
+    longer = training_days != 10
+    given = (recorded, attackers, cross, longer, held_out, reserve_days, submeters, adaptive, copies, epochs)
+    _check_options(dict(zip(_CHECKED, given, strict=True)))
     if pictures:
         check_picture(pictures / "day.png")
     outputs.folder(out, CURVE_FILES if adaptive else FILES)
@@ -120,18 +112,6 @@ class _Places(NamedTuple):
     pictures: Path | None
 
 
-@contextmanager
-def progress(total: int, what: str) -> Iterator[Callable[..., None]]:
-    """Show a bar; call what is yielded with a description, and with `advance=1` where a step is done."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(what, total=total)
-        yield lambda text, advance=0: bar.update(task, advance=advance, description=text)
-
-
 def listed(text: str) -> tuple[str, ...]:
     """Split names at commas, each once."""
     return tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
@@ -160,14 +140,13 @@ def _attack(
     from meterveil.bench.attack import read, run_of, strength_figures
     from meterveil.bench.attack_page import day_picture, strength_chart, write_attack
     from meterveil.bench.attack_tables import heading, strength_rows
-    from meterveil.cli.tables import show_table
+    from meterveil.cli.tables import show_table, steps
     from meterveil.plots import save
 
     tables, readings = [], []
     for trial, houses in trials:
-        with progress(len(names), "fitting attackers") as show:
-            on_done = lambda job: show(f"fitted {job.name}", advance=1)  # noqa: E731
-            readings.append(read(trial, houses, names, workers, on_done))
+        with steps(len(names), "fitting attackers") as done:
+            readings.append(read(trial, houses, names, workers, lambda job: done(job.name)))
         run = run_of(trial, houses, names)
         figures = strength_figures(readings[-1], run.key)
         results.write(places.results, figures, [run])
@@ -212,19 +191,20 @@ def _adapt(
     from meterveil.bench.attack import point_figures, read, run_of, strength_figures
     from meterveil.bench.attack_page import curve_chart, write_curve
     from meterveil.bench.attack_tables import PRIOR, curve_tables
+    from meterveil.cli.tables import steps
     from meterveil.plots import save
 
     curve = _curve(trial, defence)
     clean_names = tuple(dict.fromkeys((*names, PRIOR)))
     clean_run = run_of(trial, houses, clean_names)
     runs = {clean_run.key: clean_run}
-    with progress(len(clean_names) + len(points) * len(names), "fitting attackers") as show:
-        on_done = lambda job: show(f"fitted {job.name}", advance=1)  # noqa: E731
-        figures = strength_figures(read(trial, houses, clean_names, workers, on_done), clean_run.key)
+    with steps(len(clean_names) + len(points) * len(names), "fitting attackers") as done:
+        on_fit = lambda job: done(job.name)  # noqa: E731
+        figures = strength_figures(read(trial, houses, clean_names, workers, on_fit), clean_run.key)
         for point in points:
             run = curve.run(point, houses, names)
             runs[run.key] = run
-            figures += point_figures(curve, point, houses, names, run.key, workers, on_done)
+            figures += point_figures(curve, point, houses, names, run.key, workers, on_fit)
             results.write(places.results, figures, [*runs.values()])
     [table] = curve_tables(results.to_table(figures), runs)
     _show_curve(table)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from meterveil.cli import options as opt
-from meterveil.cli.attack import listed, progress
+from meterveil.cli.attack import listed
 from meterveil.cli.base import check_installed
 from meterveil.data.files import data_folder
 from meterveil.errors import InputError
@@ -55,7 +55,7 @@ def evaluate(
     seeds: Annotated[
         int, typer.Option(min=2, help="Seeds of each defence; a folder of runs has one per run.")
     ] = 5,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of all random numbers.")] = 0,
+    seed: opt.Seed = 0,
     data: Annotated[
         Path | None, typer.Option(help="Folder with ukdale and redd; default: $METERVEIL_DATA.")
     ] = None,
@@ -144,21 +144,20 @@ def _measure(
     from meterveil.bench.evaluate import evaluate as measure
     from meterveil.bench.evaluate import measure_undefended
     from meterveil.bench.figures import figures_of, run_of
+    from meterveil.cli.tables import steps
     from meterveil.defenders.defence import check_unseen
 
     for defence in tested:
         check_unseen(defence, houses[spec.trial.test.key].name, spec.trial.test.days)
     measured = []
-    with progress(len(tested), "attackers without a defence") as show:
-        fitted = lambda job: show(f"without a defence: fitted {job.name}")  # noqa: E731
-        undefended = measure_undefended(spec, houses, workers, fitted)
+    with steps(len(tested) + 1, "attacking") as done:
+        undefended = measure_undefended(spec, houses, workers)
+        done("no defence")
         for defence in tested:
-            show(defence.name)
-            adapted = lambda job, name=defence.name: show(f"{name}: fitted {job.name}")  # noqa: E731
-            measured.append(measure(undefended, defence, workers, adapted))
+            measured.append(measure(undefended, defence, workers))
             run = run_of(measured[-1])
             results.write(folder, figures_of(measured[-1], run.key), [run])
-            show(defence.name, advance=1)
+            done(defence.name)
     return measured
 
 

@@ -19,12 +19,6 @@ _GAP = "  "
 _LEAST_TEXT = 24
 """A column of sentences that is narrower than this is hard to read."""
 
-MISLED = (
-    "worse than the prior, which never looks, is a leak below 0: such an attacker is misled or has not "
-    "learned enough; nothing is hidden better than at 0"
-)
-"""Stands under a table where an attacker does worse than one that never looks."""
-
 
 def show_table(rows: Sequence[Sequence[str]], title: str = "", text_columns: Sequence[str] = ()) -> None:
     """Print rows; the first column and those named in `text_columns` are text, the others figures.
