@@ -53,20 +53,18 @@ class HouseholdVecEnv(VecEnv):
         reward = self.reward(self.scenario, before, self._actions, self.state)
         done = env.terminal(self.scenario, self.state)
         observation = env.observe(self.params, self.scenario, self.state)
-        step_infos = [{**info, "TimeLimit.truncated": False} for info in infos(self.state)]
+        reports = [{**info, "TimeLimit.truncated": False} for info in infos(self.state)]
         self._returns, self._lengths = self._returns + reward, self._lengths + 1
         if done.any():
-            observation = self._begin_again(done, observation, step_infos)
-        return observation, reward.astype(np.float32), done, step_infos
+            observation = self._begin_again(done, observation, reports)
+        return observation, reward.astype(np.float32), done, reports
 
-    def _begin_again(
-        self, done: BoolArray, last: Observation, step_infos: list[dict[str, Any]]
-    ) -> Observation:
+    def _begin_again(self, done: BoolArray, last: Observation, reports: list[dict[str, Any]]) -> Observation:
         """Add the episode infos of SB3's Monitor to the finished slots, and reset them."""
         row, seconds = self.state.row.copy(), round(time.time() - self._started, 6)
         for slot in np.flatnonzero(done):
             episode = {"r": self._returns[slot].item(), "l": self._lengths[slot].item(), "t": seconds}
-            step_infos[slot] |= {"terminal_observation": last[slot], "episode": episode}
+            reports[slot] |= {"terminal_observation": last[slot], "episode": episode}
             row[slot] = choose_row(self.scenario, self._rngs[slot], None)
         self.state = env.renew(self.params, self.scenario, self.state, done, row)
         self._returns[done], self._lengths[done] = 0.0, 0
