@@ -1,4 +1,4 @@
-"""Every defence, whoever wrote it, keeps the battery's laws and its own word."""
+"""Every defence of the registry, and small instances of the trained ones, keep the laws."""
 
 from functools import cache, partial
 
@@ -15,14 +15,14 @@ from meterveil.defenders.training_settings import settings_for
 from meterveil.errors import InputError
 
 STEADY = {"none"}
-"""Defences that move nothing, whatever the load does."""
+"""Defences that move nothing."""
 
 TINY = {"epochs": 2, "slots": 8, "updates": 4, "buffer": 4000, "h_hidden": 8, "h_passes": 1}
 
 
 @cache
 def tiny_ddql(method):
-    """Teach a defence just enough that its network says something of its own."""
+    """Train a defence just enough that its network has an effect."""
     return train(settings_for(method, **TINY), Setup(decoy_library()), world()).policy
 
 
@@ -31,7 +31,7 @@ BUILT = {
     **{method: partial(tiny_ddql, method) for method in ("ddql_flat", "ddql_mi")},
     **{f"{name}, rationed": partial(Rationed, defender(name)) for name in ("flat", "random_equal", "nill")},
 }
-"""Name -> what builds the defence: the registered ones, and small instances of those that are trained."""
+"""Name -> factory of the defence."""
 
 
 @cache

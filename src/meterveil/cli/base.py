@@ -16,9 +16,6 @@ from meterveil.cli.options import spoken
 from meterveil.errors import InputError, how_to_install
 from meterveil.plugins import ATTACKER_GROUP, DEFENCE_GROUP, Group, is_extended, left_out, offered_names
 
-WITHOUT_TORCH = {"co", "fhmm", "mean", "off", "prior"}
-"""Attackers of this package that need no torch."""
-
 _OWN_NAMES = {
     ATTACKER_GROUP: "meterveil.attackers.registry:ATTACKERS",
     DEFENCE_GROUP: "meterveil.defenders:DEFENDERS",
@@ -101,9 +98,9 @@ def errors_in_one_line(translate: Callable[[str], str] = str) -> Iterator[None]:
 
 def check_installed(doing: str, attackers: Iterable[str] = ()) -> None:
     """Refuse to begin where these attackers could not be fitted; without names, where none could."""
-    from meterveil.attackers.registry import ATTACKERS  # noqa: PLC0415  heavy imports wait for the verb
+    from meterveil.attackers.registry import NETWORKS  # noqa: PLC0415  heavy imports wait for the verb
 
-    needs_torch = bool((ATTACKERS.keys() & set(attackers)) - WITHOUT_TORCH)
+    needs_torch = not set(NETWORKS).isdisjoint(attackers)
     needed = ["joblib", "safetensors", "scipy", *["torch"] * needs_torch]
     missing = [name for name in needed if find_spec(name) is None]
     if missing:
