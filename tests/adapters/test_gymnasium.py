@@ -104,7 +104,7 @@ def test_the_same_seed_gives_the_same_days_and_another_seed_others(household):
 
 
 def test_a_row_that_does_not_exist_is_refused(household):
-    with pytest.raises(InputError, match="row 4 of the scenario was asked for; allowed are 0 to 3"):
+    with pytest.raises(InputError, match="no row 4; allowed are 0 to 3"):
         household.reset(options={"row": 4})
 
 
