@@ -316,7 +316,7 @@ def test_a_day_without_any_appliance_is_refused(trial, setup):
         Spec(dataclasses.replace(trial, targets=()), setup)
 
 
-def test_the_papers_figures_stand_beside_its_baselines_on_its_own_day(home, trial, setup):
+def test_the_papers_figures_are_shown_on_its_own_day(home, trial, setup, tmp_path):
     house = ("ukdale", 1)
     training = (HouseDays(*house, trial.training[0].days),)
     there = dataclasses.replace(
@@ -326,6 +326,9 @@ def test_the_papers_figures_stand_beside_its_baselines_on_its_own_day(home, tria
     result = evaluate(measure_undefended(spec, {house: home}, 1), find_defence("rule_based"), 1)
     head, row = defence_rows([result])
     assert row[head.index("paper's RMSE Inc. %")] == "32.4"
+    ours = find_defence(str(write_run(tmp_path / "ppo", home.name, trial.training[0].days)))
+    head, row = defence_rows([dataclasses.replace(result, defence=ours)])
+    assert row[head.index("paper's F1 Red. %")] == "79.3"
     other = dataclasses.replace(result, spec=dataclasses.replace(spec, trial=trial))
     assert "paper's RMSE Inc. %" not in defence_rows([other])[0]
 

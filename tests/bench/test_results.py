@@ -107,3 +107,21 @@ def test_the_recorded_table_is_small_and_names_each_figure_once():
     assert not table.duplicated(list(results.IDENTITY)).any()
     assert set(table["run"]) <= set(results.read_runs(RECORDED))
     assert (table[table["seeds"] == 0]["note"] != "").all()
+
+
+@pytest.mark.parametrize("is_known", [True, False])
+def test_the_commit_is_that_of_the_package_and_not_of_the_current_folder(tmp_path, monkeypatch, is_known):
+    def git(*words):
+        command = ["git", "-c", "user.name=a", "-c", "user.email=a@example.org", *words]
+        done = subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, text=True)
+        return done.stdout.strip()
+
+    monkeypatch.setattr(results, "__file__", str(tmp_path / "results.py"))
+    assert results.current_commit() == ""  # outside any checkout
+    git("init", "-q")
+    for name in ("results.py", "other.py"):
+        (tmp_path / name).touch()
+    git("add", "results.py" if is_known else "other.py")
+    git("commit", "-q", "-m", "first")
+    expected = git("describe", "--always", "--abbrev=7") if is_known else ""
+    assert results.current_commit() == expected

@@ -9,6 +9,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from meterveil.attackers.protocol import AGGREGATE
+from meterveil.bench import reported
 from meterveil.bench.attack_tables import DATASETS
 from meterveil.bench.cases import BEST_F1, Case, headline, significant, strongest
 from meterveil.bench.compare import gap_rows
@@ -16,7 +17,6 @@ from meterveil.bench.estimates import FEWEST_DAYS, Estimate, estimate, mean
 from meterveil.bench.evaluate import Result
 from meterveil.bench.figures import HEADLINES
 from meterveil.bench.metrics import UNDERTRAINED, UNDERTRAINED_NOTE
-from meterveil.bench.reported.claimed import claimed
 from meterveil.bench.results import ThreatModel
 from meterveil.data import outputs
 from meterveil.data.protocols import PROTOCOLS
@@ -43,6 +43,13 @@ _COLUMNS = (
 _CO = "CO learns the states of appliances from sub-meters, so it changes little when it adapts."
 _INTERVALS = "Brackets are 95 % intervals over days."
 _CASES = "With the defence: mean over seeds ± standard deviation. A star marks an attacker that got worse."
+_PAPERS_NAMES = {
+    "none": "No defense",
+    "random": "Random baseline",
+    "rule_based": "Rule-based baseline",
+    "ddql_flat": "DDQL-flat",
+    "ddql_mi": "DDQL-MI",
+}
 _CASE_METRICS = {"rmse": ("RMSE", 1), "mae": ("MAE", 1), "sae": ("SAE", 2), "f1": ("F1", 2)}
 
 
@@ -170,13 +177,17 @@ def _cells(result: Result) -> dict[str, str]:
 
 
 def _papers_figures(result: Result) -> dict[str, float]:
-    """Look up the paper's figures for this defence, if this is the paper's own day."""
+    """Look up the paper's figures for this defence on its own day; its comparison is on UK-DALE."""
     test, method = result.spec.trial.test, result.defence.method
     if result.spec.trial.days != "paper" or test.dataset not in PROTOCOLS:
         return {}
-    row = [test.dataset, "ours" if method == MANAGER else method]
-    tables = ("baseline_comparison", *["overall_transfer"] * (method == MANAGER))
-    return {column: value for name in tables for (*key, column), value in claimed(name).items() if key == row}
+    if method == MANAGER:
+        printed = reported.table("overall_transfer").set_index("dataset")
+        return dict(printed.loc[DATASETS[test.dataset], list(HEADLINES.values())])
+    printed = reported.table("baseline_comparison").set_index("method")
+    if test.dataset != "ukdale" or method not in _PAPERS_NAMES:
+        return {}
+    return dict(printed.loc[_PAPERS_NAMES[method], [HEADLINES["rmse"], HEADLINES["f1"]]])
 
 
 def _means(cases: Sequence[Case], metric: str, masked: bool) -> dict[str, Score]:
