@@ -15,7 +15,7 @@ from meterveil.bench.results import ThreatModel, battery_label
 from meterveil.core.battery import Battery
 from meterveil.data.protocols import PROTOCOLS, REDD_EVALUATION_DAYS, UKDALE_EVALUATION_DAYS, EvaluationDay
 from meterveil.defenders.training_settings import ManagerSettings, Settings, manager_settings, settings_for
-from meterveil.errors import InputError
+from meterveil.errors import InputError, unknown
 
 SYNTHETIC = "synthetic"
 BOTH = ("ukdale", "redd")
@@ -332,25 +332,19 @@ def choose(
         if threat in row.threats or (rows and threats)
     ]
     if not entries:
-        raise InputError(_nothing(tables, datasets, threats))
+        chosen_names = " and ".join((*tables, *rows, *datasets, *threats))
+        raise InputError(
+            f"there is no cell for {chosen_names}; name the table as well, and data sets that have its days"
+        )
     return entries
-
-
-def _nothing(tables: Sequence[str], datasets: Sequence[str], threats: Sequence[str]) -> str:
-    where = f" on {' and '.join(datasets)}" if datasets else ""
-    whom = f" with {' and '.join(threats)} attackers" if threats else ""
-    if not tables:
-        return f"no such row is measured{where}{whom} by default; name its table as well"
-    return f"{' and '.join(tables)} cannot be measured{where}{whom}: its rows name days of another data set"
 
 
 def _whole_name(text: str) -> str:
     """Complete the name of a table from its beginning, where only one table begins so."""
     matches = [name for name in TABLES if name.startswith(text)]
-    if text in TABLES or len(matches) != 1:
-        _check([text], TABLES, "table")
-        return text
-    return matches[0]
+    name = matches[0] if len(matches) == 1 else text
+    _check([name], TABLES, "table")
+    return name
 
 
 def _threats(table: Table, named: Sequence[ThreatModel], by_name: bool) -> tuple[ThreatModel, ...]:
@@ -368,6 +362,6 @@ def _datasets(table: Table, named: Sequence[str], by_name: bool) -> tuple[str, .
 
 
 def _check(names: Sequence[str], known: Collection[str], what: str) -> None:
-    unknown = next((name for name in names if name not in known), None)
-    if unknown is not None:
-        raise InputError(f"there is no {what} {unknown!r}; known are {'; '.join(known)}")
+    for name in names:
+        if name not in known:
+            raise unknown(what, name, known)

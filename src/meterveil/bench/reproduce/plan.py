@@ -19,6 +19,7 @@ from meterveil.bench.reproduce.runner import Engine, Task, run
 from meterveil.bench.reproduce.steps import PlannedDefence, ProbeSpec, TrainingSpec
 from meterveil.bench.reproduce.workspace import Workspace
 from meterveil.bench.trial import Trial, evaluation_day_trial, protocol_trial, synthetic_trial
+from meterveil.data.household import Household
 from meterveil.data.protocols import PROTOCOLS, REDD_EVALUATION_DAYS, UKDALE_EVALUATION_DAYS
 from meterveil.defenders.training_settings import ManagerSettings, Settings
 from meterveil.errors import InputError
@@ -55,13 +56,11 @@ class Plan:
 
     def add(self, cell: Cell, known: Recorded) -> None:
         """Plan a cell; one that the data do not include is recorded as not measured."""
-        try:
-            trial = self._trial(cell)
-        except _MissingDataError as error:
-            reason = str(error)
-            key = steps.not_measured_key(cell)
-            work = partial(steps.not_measured, cell=cell, reason=reason)
-            self._add_cell(cell, Task("measure", key, cell.title, work), known, has_no_data=True)
+        trial = self._trial(cell)
+        if isinstance(trial, str):
+            work = partial(steps.not_measured, cell=cell, reason=trial)
+            task = Task("measure", steps.not_measured_key(cell), cell.title, work)
+            self._add_cell(cell, task, known, has_no_data=True)
             return
         labels = (cell.defence, cell.against) if cell.against else (cell.defence,)
         defences = tuple(
@@ -89,15 +88,17 @@ class Plan:
         known.check_effort(cell, rows)
         self.states[cell] = "outdated" if has_values else "missing"
 
-    def _trial(self, cell: Cell) -> Trial:
+    def _trial(self, cell: Cell) -> Trial | str:
+        """Return the trial of a cell, or why the data do not allow it."""
         place = (cell.dataset, cell.house, cell.days)
         if place not in self._trials:
             if not self.workspace.has_house(cell.dataset, cell.house):
-                raise _MissingDataError(f"house {cell.house} of {cell.dataset} is not among the data")
+                return f"house {cell.house} of {cell.dataset} is not among the data"
+            household = self.workspace.household(cell.dataset, cell.house)
             try:
-                self._trials[place] = trial_of(cell, self.workspace)
+                self._trials[place] = trial_of(cell, household)
             except InputError as error:
-                raise _MissingDataError(str(error)) from error
+                return str(error)
         return self._trials[place]
 
     def _trainings(self, cell: Cell, defence: str) -> tuple[str, ...]:
@@ -129,9 +130,7 @@ class Plan:
     def _adapted(self, cell: Cell, trial: Trial, defence: PlannedDefence) -> Iterable[str]:
         if cell.threat != "adaptive" or defence.spec.rule == "none":
             return
-        one_each = len(defence.origins) == len(defence.trainings)
         for policy in range(len(defence.origins)):
-            needs = defence.trainings[policy : policy + 1] if one_each else defence.trainings
             for name in cell.attackers:
                 fit = self._fit(cell, trial, name)
                 key = steps.adapt_key(self.workspace, fit, defence, policy, cell.copies)
@@ -144,7 +143,7 @@ class Plan:
                     name=name,
                     copies=cell.copies,
                 )
-                yield self._task(Task("adapt", key, title, work, needs, seconds))
+                yield self._task(Task("adapt", key, title, work, defence.trainings, seconds))
 
     def _task(self, task: Task) -> str:
         self.tasks.setdefault(task.key, task)
@@ -153,10 +152,6 @@ class Plan:
 
 def _fit_seconds(name: str) -> float:
     return _FIT_SECONDS.get(name, 3.0)
-
-
-class _MissingDataError(Exception):
-    """A cell whose data are missing."""
 
 
 class Recorded:
@@ -214,9 +209,8 @@ def record(made: Plan, task: Task) -> None:
     made.states[cell] = "finished"
 
 
-def trial_of(cell: Cell, workspace: Workspace) -> Trial:
+def trial_of(cell: Cell, household: Household) -> Trial:
     """Return the days that the attackers of a cell learn from and read."""
-    household = workspace.household(cell.dataset, cell.house)
     if cell.days not in (PAPER, HELD_OUT):
         days = (*UKDALE_EVALUATION_DAYS, *REDD_EVALUATION_DAYS)
         named = {(str(day.dataset), day.house, str(day.day)): day for day in days}
