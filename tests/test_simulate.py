@@ -6,14 +6,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from command_line import refused, said
-from command_line import run as run_command
-from meterveil.bench.quick_demo import demo_runs
+from command_line import refused
 from meterveil.bench.simulation import first_day, household_for, simulate
-from meterveil.bench.simulation_page import figure_rows
+from meterveil.bench.simulation_page import caption, figure_rows
 from meterveil.core.battery import Battery
 from meterveil.core.decoys import Library
-from meterveil.core.tariff import PAPER_TARIFF, flat
+from meterveil.core.tariff import flat
 from meterveil.data.household import Household
 from meterveil.data.simulation import Setup, figures
 from meterveil.errors import InputError
@@ -80,6 +78,20 @@ def test_figures_agree_with_sums_by_hand():
     assert run.budget_left_kwh()[-1] == pytest.approx(2.0 - moved_kwh)
 
 
+def test_the_caption_of_a_day_is_computed_from_its_minutes():
+    uneven = household(1)
+    uneven.aggregate_w[600:603] = 2900.0
+    assert "did nothing" in caption(simulate(uneven, "none", DAY, 1, Setup(LIBRARY)))
+    setup = Setup(LIBRARY, Battery(budget_kwh=0.1, discharge_w=500.0))
+    run = simulate(uneven, "flat", DAY, 1, setup)
+    words = caption(run)
+    changed = int(np.sum(np.abs(run.battery_w) > 50))
+    assert f"in {changed:,} of 1,440 minutes" in words
+    assert f"load peaks at 2.9 kW, the meter at {run.meter_w.max() / 1000:.1f} kW" in words
+    assert f"In {figures(run).clipped_minutes:,} minutes" in words
+    assert "was used up at" in words
+
+
 def test_a_cost_that_rounds_to_nothing_has_no_sign(run):
     row = figures(run)._replace(energy_cost=-0.001, total_cost=-0.01)
     (_, cells) = figure_rows({"here": row})
@@ -133,7 +145,7 @@ def test_days_outside_the_record_are_refused_with_its_span(start, days):
 
 @pytest.mark.parametrize("days", [0, -3])
 def test_fewer_than_one_day_are_refused(days):
-    with pytest.raises(InputError, match=f"{days} days are none"):
+    with pytest.raises(InputError, match=f"days={days} is too few"):
         simulate(household(), "none", DAY, days, Setup(LIBRARY))
 
 
@@ -157,31 +169,14 @@ def test_the_synthetic_household_is_drawn_as_long_as_asked():
     assert len(household_for("synthetic", None, date(2024, 4, 20), 20).days()) == 25
 
 
-def test_what_was_not_said_is_chosen_and_told(tmp_path):
-    told = said(run_command("simulate", "--out", tmp_path))
-    assert "note: chosen, since it was not said: --defence random, --start 2024-04-15" in told
-    told = said(run_command("simulate", "--defence", "flat", "--start", "2024-04-16", "--out", tmp_path))
-    assert "chosen" not in told
-
-
 def test_a_folder_without_a_training_is_no_defence(tmp_path):
     assert "holds no training (run.json of" in refused("simulate", "--defence", tmp_path, "--out", tmp_path)
     words = refused("simulate", "--defence", tmp_path / "none", "--out", tmp_path)
     assert "the folders that meterveil train" in words
 
 
-def test_the_demo_compares_three_defences_on_the_same_load():
-    none, random, flat_run = demo_runs()
-    assert [run.defence for run in (none, random, flat_run)] == ["none", "random_equal", "flat"]
-    assert np.array_equal(none.meter_w, none.load_w)
-    assert np.array_equal(none.load_w, random.load_w)
-    assert np.std(flat_run.meter_w) < np.std(none.meter_w) / 3
-    assert figures(random).throughput_kwh > 1
-    assert none.setup.tariff is PAPER_TARIFF
-
-
 def test_a_house_must_be_chosen_where_there_are_several(real_data):
-    with pytest.raises(InputError, match="has the houses 1, 2; choose one with --house"):
+    with pytest.raises(InputError, match="several houses"):
         household_for(str(real_data / "ukdale"), None, None, 1)
 
 

@@ -7,6 +7,9 @@ from io import TextIOWrapper
 
 from meterveil import __version__
 
+_CLOSED_PIPE = 141
+"""Exit status of a command whose reader went away, as a shell reports it."""
+
 
 def main() -> None:
     """Run the command line; what ends it from outside (Ctrl-C, a full disk) is one short line."""
@@ -37,11 +40,16 @@ def _run() -> None:
 
 
 def _give_up(error: OSError) -> None:
-    """End where nothing more can be printed; Python would try once more on its way out, and complain."""
-    with suppress(OSError):
-        sys.stderr.write(f"cannot print: {error.strerror or error}\n")
+    """End where nothing more can be printed; a closed pipe (`| head`) needs no message.
+
+    Standard output now leads nowhere, since Python would print the rest of it on its way out.
+    """
+    is_closed_pipe = isinstance(error, BrokenPipeError)
+    if not is_closed_pipe:
+        with suppress(OSError):
+            sys.stderr.write(f"cannot print: {error.strerror or error}\n")
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    sys.exit(1)
+    sys.exit(_CLOSED_PIPE if is_closed_pipe else 1)
 
 
 if __name__ == "__main__":

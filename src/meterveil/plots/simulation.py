@@ -105,7 +105,7 @@ def hero_figure(run: Run) -> go.Figure:
         figure.add_annotation(_label(run, x, replay))
     figure.update_xaxes(**axis)
     figure.update_yaxes(**look.WATTS, range=[0, _top_w(run) * 1.2])
-    figure = look.figure_of(figure, "One day: what the household used, and what its meter shows", 520)
+    figure = look.figure_of(figure, f"One day in the {run.household} household with {run.defence}", 520)
     return figure.update_layout(barmode="overlay")
 
 
