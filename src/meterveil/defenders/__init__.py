@@ -40,7 +40,7 @@ DEFENDERS: dict[str, Callable[[], Policy]] = {
 
 
 def defender(name: str) -> Policy:
-    """Build the defence of this name with its documented settings."""
+    """Build a defence by name, with its documented settings."""
     if name in DEFENDERS:
         return DEFENDERS[name]()
     if name not in known_defences():
@@ -49,7 +49,7 @@ def defender(name: str) -> Policy:
 
 
 def known_defences() -> tuple[str, ...]:
-    """Name our own defences, and those that other packages add."""
+    """Return the names of our own defences and of those that other packages add."""
     return (*DEFENDERS, *offered_names(DEFENCE_GROUP, DEFENDERS))
 
 
@@ -70,7 +70,7 @@ def version_of(name: str) -> int | str:
 
 
 def package_of(name: str) -> str | None:
-    """Name the package that a defence comes from, and its version; None for our own."""
+    """Return package and version that a defence comes from; None for our own."""
     if name in DEFENDERS or name not in known_defences():
         return None
     return package_offering(DEFENCE_GROUP, name)

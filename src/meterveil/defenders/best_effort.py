@@ -1,9 +1,9 @@
 """Kalogridis et al., "Privacy for smart meters" (SmartGridComm 2010): keep the meter where it is.
 
-Published rule: the battery makes up for every change of the load, so that the reading stays what it was;
-where it is full or empty it does what it still can, and the reading so reached is kept from there on.
-Adjusted here: a daily budget that is spent ends the effort as an empty battery does, and over a gap in the
-record the last known reading is kept. One-minute data need no change.
+Published rule: the battery compensates every change of the load, so that the reading stays constant. Where it
+is full or empty it does what it can, and the reading that results is held from there on.
+Changed here: a spent daily budget counts as an empty battery, and a gap in the record keeps the last known
+reading. One-minute data need no change.
 """
 
 from dataclasses import dataclass
@@ -20,13 +20,13 @@ VERSION = 1
 
 @dataclass(frozen=True)
 class BestEffort:
-    """Hold the meter at its last reading."""
+    """Policy that holds the meter at its last reading."""
 
     def initial(self, batch: int) -> FloatArray:
-        """Know no reading yet."""
+        """Return an unknown reading."""
         return np.full(batch, np.nan)
 
     def decide(self, view: View, memory: FloatArray) -> tuple[Command, FloatArray]:
-        """Ask for the last reading again; before the first one, for the load itself."""
+        """Hold the last reading; before the first one, the load itself."""
         last_w = np.where(np.isnan(view.meter_w), memory, view.meter_w)
         return hold_meter(view.library, np.where(np.isnan(last_w), view.load_w, last_w)), last_w

@@ -1,4 +1,4 @@
-"""A flat meter: holds the reading at a slowly moving level that keeps the battery half full."""
+"""Flat meter: a slowly moving level that keeps the battery half full."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -14,31 +14,31 @@ VERSION = 1
 
 
 class Memory(NamedTuple):
-    """What the level is made of."""
+    """Running mean of the load."""
 
-    usual_w: FloatArray  # (batch,) running mean of the load; NaN before the first reading
-    minutes: FloatArray  # (batch,) readings that it is made of
+    usual_w: FloatArray  # (batch,) mean; NaN before the first reading
+    minutes: FloatArray  # (batch,) number of readings in it
 
 
 @dataclass(frozen=True)
 class Flat:
-    """Hold the meter at the running mean of the load, lower when the battery is full, higher when empty.
+    """Policy that holds the meter at the mean load, lower when the battery is full, higher when empty.
 
-    Causal: it knows the past and the present minute only.
+    It is causal: it uses the past and the present minute only.
     """
 
     memory_minutes: float = 1440.0
-    """Time constant of the running mean; a younger record is averaged as a whole."""
+    """Time constant of the running mean; a shorter record is averaged as a whole."""
     soc_target: float = 0.5
     refill_hours: float = 12.0
-    """Time in which a deviation of the SoC would be made good."""
+    """Time to correct a deviation of the SoC."""
 
     def initial(self, batch: int) -> Memory:
-        """Know no load yet."""
+        """Return an empty mean."""
         return Memory(np.full(batch, np.nan), np.zeros(batch))
 
     def decide(self, view: View, memory: Memory) -> tuple[Command, Memory]:
-        """Aim at what the household usually draws, corrected by what the battery lacks."""
+        """Hold the mean load plus a correction for the SoC."""
         known = ~np.isnan(view.load_w)
         load_w = np.where(known, view.load_w, memory.usual_w)
         before_w = np.where(np.isnan(memory.usual_w), load_w, memory.usual_w)

@@ -4,9 +4,9 @@ Published rule: hold the meter at a constant level. Where that would overfill th
 holds it 0.5 A below the load of that moment until the battery is half empty or the load rises by 5 A; where
 it would run dry, a low recovery holds it at the battery's rated power until the battery is 80 % full. After a
 recovery the level moves half of the way to the mean load of the recovery.
-Adjusted here: the level starts at the first load, since the mean of the whole record is not known in time;
-shares are those of the usable SoC range; the low recovery uses the 0.5 kW of small batteries, since the 4 kW
-of this one would show as a spike and spend most of a day's budget. One-minute data need no change.
+Changed here: the level starts at the first load, because the mean of the whole record is unknown in advance;
+shares are those of the usable SoC range; the low recovery uses the 0.5 kW of small batteries, because the
+4 kW of this one would show as a spike and use most of a day's budget. One-minute data need no change.
 """
 
 from dataclasses import dataclass
@@ -24,22 +24,22 @@ VERSION = 1
 
 
 class Memory(NamedTuple):
-    """Say which state each household is in: high recovery, low recovery or, without both, stable."""
+    """State of each household: high recovery, low recovery or, without both, stable."""
 
     stable_w: FloatArray  # (batch,) level of the stable state; NaN before the first reading
     high: BoolArray  # (batch,)
     low: BoolArray  # (batch,)
     high_w: FloatArray  # (batch,) level of the high recovery
-    sum_w: FloatArray  # (batch,) loads seen in this recovery, added up
-    minutes: FloatArray  # (batch,) how many they are
+    sum_w: FloatArray  # (batch,) sum of the loads in this recovery
+    minutes: FloatArray  # (batch,) minutes of this recovery
 
 
 @dataclass(frozen=True)
 class Nill:
-    """Hold a level, and leave it only to bring the battery back."""
+    """Policy that holds a level and leaves it only to charge or discharge the battery."""
 
     volts: float = 230.0
-    """Mains voltage, to turn the published amperes into watts."""
+    """Mains voltage, to convert the published amperes to watts."""
     below_a: float = 0.5
     rise_a: float = 5.0
     recovery_w: float = 500.0
@@ -55,7 +55,7 @@ class Nill:
         return Memory(np.full(batch, np.nan), no, no, zero, zero, zero)
 
     def decide(self, view: View, memory: Memory) -> tuple[Command, Memory]:
-        """Leave a recovery that is over, enter one that is due, and hold the level of the state."""
+        """End or begin recoveries, and hold the level of the state."""
         known = ~np.isnan(view.load_w)
         now = self._entered(view, self._left(view, memory))
         recovers = now.high | now.low
@@ -65,7 +65,7 @@ class Nill:
         return hold_meter(view.library, level_w), kept
 
     def _left(self, view: View, memory: Memory) -> Memory:
-        """End recoveries: the battery is where it should be, or the load rose."""
+        """End recoveries whose SoC is reached or whose load rose."""
         share = charge_share(view.battery, view.state.soc)
         rose = view.load_w - memory.high_w >= self.rise_a * self.volts
         ends = (memory.high & (rose | (share <= self.high_until))) | (memory.low & (share >= self.low_until))
@@ -80,7 +80,7 @@ class Nill:
         )
 
     def _entered(self, view: View, memory: Memory) -> Memory:
-        """Begin recoveries where the level cannot be held; follow a load that falls in a high one."""
+        """Begin recoveries where the level cannot be held; a high one follows a falling load."""
         battery, soc, load_w = view.battery, view.state.soc, view.load_w
         stable_w = np.where(np.isnan(memory.stable_w), load_w, memory.stable_w)
         held_w = np.where(memory.high, memory.high_w, stable_w)

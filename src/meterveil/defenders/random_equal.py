@@ -1,4 +1,4 @@
-"""The paper's random baseline at equal throughput (D8): chance, with as many kWh as a policy moves."""
+"""Random baseline with equal throughput (D8): random decoys that move as many kWh as a policy."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -14,42 +14,41 @@ from meterveil.errors import InputError
 VERSION = 1
 """Raise it when a change alters what this defence does."""
 
-
 EQUAL = "random_equal:"
 """Prefix of a name with a throughput: `random_equal:7.5` moves 7.5 kWh a day (D8)."""
 
 
 class _Odds(NamedTuple):
-    """Sum up the decoys that fit, apart for charging and discharging."""
+    """Decoys that fit, separately for charging and discharging."""
 
     fits: BoolArray  # (batch, 2, K)
-    energy_kwh: FloatArray  # (batch, 2) that one of them is expected to move; zero where none fits
-    minutes: FloatArray  # (batch, 2) that one of them is expected to last
-    room_kwh: FloatArray  # (batch, 2) that the battery could still take or give
+    energy_kwh: FloatArray  # (batch, 2) expected energy of one of them; zero where none fits
+    minutes: FloatArray  # (batch, 2) expected length of one of them
+    room_kwh: FloatArray  # (batch, 2) energy that the battery could still take or give
 
 
 @dataclass(frozen=True)
 class RandomEqual:
-    """Start decoys that fit by chance, as often as it takes to move the day's energy by midnight.
+    """Policy that starts random decoys that fit, often enough to reach the day's throughput by midnight.
 
-    Charging and discharging are weighed by the room that the battery has and by what they would move beside
-    the present load, so that the battery stays near its middle although discharge is clipped to it (D3).
+    Charging and discharging are weighted by the battery's free and stored energy and by what they would move
+    at the present load, so that the SoC stays near the middle although discharge is clipped to the load (D3).
     """
 
     throughput_kwh: float = 6.1
-    """Energy to move in a civil day, in and out together; 6.1 is what the paper's policy moves (D7)."""
+    """Energy to move in a civil day, charged plus discharged; the paper's policy moves 6.1 (D7)."""
 
     def __post_init__(self) -> None:
         if not 0.0 <= self.throughput_kwh < np.inf:
             raise InputError(
-                f"random_equal came with {self.throughput_kwh} kWh a day; give 0 or more, and a finite number"
+                f"throughput_kwh of random_equal is {self.throughput_kwh}; give a finite number of 0 or more"
             )
 
     def initial(self, batch: int) -> None:
-        """Remember nothing: the battery knows what it moved today."""
+        """Return no memory."""
 
     def decide(self, view: View, memory: None) -> tuple[Command, None]:
-        """Throw the dice for every household: whether to start a decoy, and which one."""
+        """Draw for every household whether to start a decoy, and which one."""
         left_kwh = np.maximum(self.throughput_kwh - view.state.moved_kwh, 0.0)
         pace_kwh = left_kwh / np.maximum(1440 - view.minute_of_day, 1)  # to be moved in a minute
         odds = _odds(view, left_kwh)
@@ -64,7 +63,7 @@ class RandomEqual:
 
 
 def _odds(view: View, left_kwh: FloatArray) -> _Odds:
-    """Find the decoys that neither the battery nor the day's target would cut short."""
+    """Find the decoys that neither the battery nor the day's target would cut off."""
     battery, soc = view.battery, view.state.soc
     empty_kwh = (np.asarray(battery.soc_max) - soc) * battery.capacity_kwh / battery.charge_efficiency
     stored_kwh = (soc - battery.soc_min) * battery.capacity_kwh * battery.discharge_efficiency
@@ -77,7 +76,7 @@ def _odds(view: View, left_kwh: FloatArray) -> _Odds:
 
 
 def _energy_kwh(view: View) -> FloatArray:
-    """Say what each decoy would move, in and out, if the load stayed as it is, (batch, 2, K)."""
+    """Return the energy of each decoy for charging and discharging at the present load, (batch, 2, K)."""
     allowed = bt.connection(view.battery, view.load_w)
     most_w = np.stack([allowed.highest_w, -allowed.lowest_w], axis=1)[:, :, None, None]
     watts = view.library.watts[: view.library.size]
@@ -86,10 +85,10 @@ def _energy_kwh(view: View) -> FloatArray:
 
 
 def _shares(odds: _Odds, pace_kwh: FloatArray) -> FloatArray:
-    """Share the next decoy out between charging and discharging, (batch, 2).
+    """Return the probabilities of charging and discharging for the next decoy, (batch, 2).
 
-    As many kWh are to go in as out, more of them to where the battery has more room. Where that is too slow
-    even without a pause, since the load leaves little to discharge, charging gets the share that it takes.
+    Both should move the same energy, more in the direction with more room. Where that is too slow even
+    without a pause, because the load leaves little to discharge, charging gets the share that is needed.
     """
     some = odds.energy_kwh > 0.0
     weight = np.where(some, odds.room_kwh / np.where(some, odds.energy_kwh, 1.0), 0.0)

@@ -1,4 +1,4 @@
-"""Makes the day's budget of another defence last until midnight: it is given out as the day passes."""
+"""Ration for another defence: the daily budget is released in proportion to the time of day."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -16,19 +16,19 @@ DAY_MINUTES = 1440
 
 @dataclass(frozen=True)
 class Rationed:
-    """Let another defence act while less of the budget is spent than of the day; otherwise rest.
+    """Policy that lets another one act while less of the budget than of the day is used, and idles otherwise.
 
-    A command that was begun is carried out to its end, so the ration may be passed by one signature.
+    A running command is completed, so the ration may be exceeded by one signature.
     """
 
     policy: Policy
 
     def initial(self, batch: int) -> Any:
-        """Remember what the other one remembers."""
+        """Return the memory of the other policy."""
         return self.policy.initial(batch)
 
     def decide(self, view: View, memory: Any) -> tuple[Command, Any]:
-        """Ask the other one, and keep its command back wherever the ration is used up."""
+        """Use the command of the other policy, or idle where the ration is used up."""
         command, memory = self.policy.decide(view, memory)
         ration_kwh = view.battery.budget_kwh * (view.minute_of_day + 1) / DAY_MINUTES
         spent, rest = view.state.moved_kwh >= ration_kwh, idle(view.library, len(view.load_w))

@@ -1,9 +1,9 @@
 """Yang et al., "Minimizing private data disclosures in the smart grid" (CCS 2012): LS1, LS2, LC and RC.
 
 Published rule: the meter shows only multiples of a step. The next multiple above the load charges the
-battery, the one below discharges it, and the four variants differ in which they take (see each class).
-Where the battery is full or empty, the other one is taken.
-Adjusted here: the step is the 0.5 kW of small batteries, not the rated power of this one (steps of 4 kW would
+battery, the one below discharges it; the four variants differ in their choice (see each class). Where the
+battery is full or empty, the other multiple is used.
+Changed here: the step is the 0.5 kW of small batteries, not the rated power of this one (steps of 4 kW would
 let the meter show 0 or 4 kW only); shares are those of the usable SoC range; a demand is a minute's mean.
 """
 
@@ -22,7 +22,7 @@ VERSION = 1
 
 
 class Memory(NamedTuple):
-    """Remember the last minute's choice."""
+    """Choice of the last minute."""
 
     level_w: FloatArray  # (batch,) multiple that the meter was held at; NaN before the first reading
     charges: BoolArray  # (batch,) whether it was the multiple above the load when it was chosen
@@ -30,18 +30,18 @@ class Memory(NamedTuple):
 
 @dataclass(frozen=True)
 class LazyStepping:
-    """Keep the multiple until the load is more than a step away from it, then choose again (LS1, LS2)."""
+    """Policy that keeps a multiple until the load is more than a step away from it (LS1, LS2)."""
 
     coin: bool = False
-    """False charges a battery that is less than half full and discharges another (LS1); True tosses (LS2)."""
+    """How to choose: False charges below half of the range and discharges above (LS1), True draws (LS2)."""
     step_w: float = 500.0
 
     def initial(self, batch: int) -> Memory:
-        """Know no level yet, and discharge first."""
+        """Return no level, discharging."""
         return _fresh(batch)
 
     def decide(self, view: View, memory: Memory) -> tuple[Command, Memory]:
-        """Keep the level where the load allows it."""
+        """Keep the level where the load is near it."""
         tossed = view.chance[:, 0] < 0.5
         choice = tossed if self.coin else charge_share(view.battery, view.state.soc) < 0.5
         far = np.abs(memory.level_w - view.load_w) > self.step_w
@@ -53,32 +53,32 @@ class LazyStepping:
 
 @dataclass(frozen=True)
 class LazyCharging:
-    """Charge until the battery is full, then discharge until it is empty (LC)."""
+    """Policy that charges until the battery is full, then discharges until it is empty (LC)."""
 
     step_w: float = 500.0
 
     def initial(self, batch: int) -> Memory:
-        """Discharge first."""
+        """Return no level, discharging."""
         return _fresh(batch)
 
     def decide(self, view: View, memory: Memory) -> tuple[Command, Memory]:
-        """Go on in the same direction."""
+        """Continue in the same direction."""
         level_w = _multiple_w(self.step_w, view.load_w, memory.charges)
         return _hold(self.step_w, view, memory, Memory(level_w, memory.charges))
 
 
 @dataclass(frozen=True)
 class RandomCharging:
-    """Choose anew in every minute, charging the likelier the emptier the battery is (RC)."""
+    """Policy that draws in every minute; the emptier the battery, the likelier it charges (RC)."""
 
     step_w: float = 500.0
 
     def initial(self, batch: int) -> Memory:
-        """Remember nothing that matters."""
+        """Return no level, discharging."""
         return _fresh(batch)
 
     def decide(self, view: View, memory: Memory) -> tuple[Command, Memory]:
-        """Throw the dice for every household."""
+        """Draw for every household."""
         charges = view.chance[:, 0] < 1.0 - charge_share(view.battery, view.state.soc)
         level_w = _multiple_w(self.step_w, view.load_w, charges)
         return _hold(self.step_w, view, memory, Memory(level_w, charges))
@@ -94,7 +94,7 @@ def _multiple_w(step_w: float, load_w: FloatArray, charges: BoolArray) -> FloatA
 
 
 def _hold(step_w: float, view: View, before: Memory, wanted: Memory) -> tuple[Command, Memory]:
-    """Hold the wanted level, or the one on the other side where the battery is at its end."""
+    """Hold the wanted level, or the other multiple where the battery is full or empty."""
     after = soc_after(view.battery, view.state.soc, wanted.level_w - view.load_w)
     full, empty = after > view.battery.soc_max, after < view.battery.soc_min
     charges = (wanted.charges | empty) & ~full

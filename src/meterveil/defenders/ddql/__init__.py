@@ -1,1 +1,1 @@
-"""Two published defences that learn battery powers by double Q-learning, to compare with."""
+"""Two published defences that learn battery powers by double Q-learning, for comparison."""

@@ -1,1 +1,1 @@
-"""The paper's defence: a manager that learns which signature to replay, and the probe that teaches it."""
+"""The paper's defence: a manager that learns by PPO which signature to replay, and its probes."""

@@ -16,7 +16,7 @@ from meterveil.core.executor import Command, replay_signature
 from meterveil.core.rollout import View
 from meterveil.core.scenario import Scenario
 from meterveil.defenders.training_settings import CHOICES, Choice
-from meterveil.errors import InputError
+from meterveil.errors import InputError, unknown
 
 Array = npt.NDArray[Any]
 Float32Array = npt.NDArray[np.float32]
@@ -67,7 +67,7 @@ class ManagerPolicy:
 
     def __post_init__(self) -> None:
         if self.choice not in CHOICES:
-            raise InputError(f"there is no choice {self.choice!r}; known are {', '.join(CHOICES)}")
+            raise unknown("choice", self.choice, CHOICES)
 
     def initial(self, batch: int) -> None:
         """Return no memory."""

@@ -14,7 +14,7 @@ from meterveil.core.scenario import Scenario
 from meterveil.defenders.manager.probes import Probe
 from meterveil.defenders.training_days import LEAST_KNOWN
 from meterveil.defenders.training_settings import check_lambda
-from meterveil.errors import InputError
+from meterveil.errors import InputError, unknown
 
 Float32Array = npt.NDArray[np.float32]
 
@@ -40,7 +40,7 @@ _CLEAN_BATCH = 64
 def check_loss(name: str) -> str:
     """Refuse an unknown loss."""
     if name not in LOSSES:
-        raise InputError(f"there is no loss {name!r}; known are {', '.join(LOSSES)}")
+        raise unknown("loss", name, LOSSES)
     return name
 
 

@@ -1,4 +1,4 @@
-"""Trains a probe on a household's own aggregate, with the sampling of appendix E.3 that cannot leak."""
+"""Training of a probe on a household's aggregate, with the leak-free sampling of appendix E.3."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ from meterveil.defenders.manager.probes import MINUTES, Probe, build, check_kind
 from meterveil.errors import InputError
 
 Progress = Callable[[int, float], object]
-"""Called after every epoch with its number and the validation loss."""
+"""Callback after every epoch, with its number and the validation loss."""
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """Say how a probe is trained; what the paper leaves open was chosen on validation segments."""
+    """How a probe is trained; what the paper leaves open was chosen on validation segments."""
 
     segments: int = 5000
-    """As many to learn from, and as many to validate (E.3)."""
+    """Number of segments for training, and for validation (E.3)."""
     stride: int = 30
     offsets: int = 1440
-    """A pass begins at a minute drawn from as many."""
+    """Number of minutes that the start of a pass is drawn from."""
     batch: int = 64
     epochs: int = 5
     learning_rate: float = 2e-3
-    """At its height: one cycle of rising and falling."""
+    """Maximum of a one-cycle schedule."""
 
 
 def train_probe(
@@ -45,9 +45,9 @@ def train_probe(
     recipe: Recipe | None = None,
     progress: Progress | None = None,
 ) -> Probe:
-    """Train the probe of this name on these days; its weights are those of the best epoch.
+    """Train a probe on these days and keep the weights of the best epoch.
 
-    Scaling and weights come from the first eight tenths of the days, the judgement from the last two.
+    The first eight tenths of the days are for scaling and training, the rest for validation.
     """
     check_kind(kind)
     recipe = recipe or Recipe()
@@ -67,7 +67,7 @@ def train_probe(
 
 
 def training_minutes(household: Household, days: Sequence[date]) -> FloatArray:
-    """Lay the days out on one axis of time; what lies between them and is not among them is unknown."""
+    """Return the minutes from the first to the last day; days between that are not given are unknown."""
     if not days:
         raise InputError(f"{household.name}: no days to train a probe on; give at least one whole day")
     check_recorded(household, days)
@@ -77,14 +77,14 @@ def training_minutes(household: Household, days: Sequence[date]) -> FloatArray:
 
 
 def cut_minute(minutes: int) -> int:
-    """First minute of validation: that of day 9 of ten."""
+    """Return the first minute of validation: the start of day 9 of ten."""
     return round(minutes * (1.0 - VALIDATION_SHARE))
 
 
 def sample_segments(
     aggregate_w: FloatArray, cut: int, recipe: Recipe, rng: np.random.Generator
 ) -> tuple[IntArray, IntArray]:
-    """Draw the first minutes of segments to learn from and to validate on; no minute is in both (E.3)."""
+    """Draw the first minutes of training and validation segments; no minute is in both (E.3)."""
     known = np.zeros(len(aggregate_w), dtype=np.bool_)
     known[_complete_starts(aggregate_w)] = True
     if not known[: cut - MINUTES + 1].any() or not known[cut:].any():
@@ -101,7 +101,7 @@ def sample_segments(
 
 
 def _one_pass(minutes: int, cut: int, recipe: Recipe, rng: np.random.Generator) -> tuple[IntArray, IntArray]:
-    """Slide over the record once: tag by order, then drop whatever reaches over the cut."""
+    """Slide over the record once: split by order, then drop segments that cross the cut."""
     offset = int(rng.integers(min(recipe.offsets, minutes - MINUTES + 1)))
     starts = np.arange(offset, minutes - MINUTES + 1, recipe.stride, dtype=np.int64)
     tagged = round(len(starts) * (1.0 - VALIDATION_SHARE))
@@ -123,7 +123,7 @@ def _cut_out(scaler: Scaler, aggregate_w: FloatArray, starts: IntArray) -> Tenso
 def _fit(
     network: nn.Module, learning: Tensor, validating: Tensor, recipe: Recipe, progress: Progress | None
 ) -> None:
-    """Minimise the squared error of the reconstruction, and keep the weights of the best epoch."""
+    """Minimise the squared error of the reconstruction and keep the weights of the best epoch."""
     optimiser = torch.optim.Adam(network.parameters(), lr=recipe.learning_rate)
     steps = -(-len(learning) // recipe.batch) * recipe.epochs
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, recipe.learning_rate, total_steps=steps)
@@ -154,7 +154,7 @@ def _validation_loss(network: nn.Module, validating: Tensor) -> float:
 
 
 def clean_quality(probe: Probe, validating: Tensor) -> dict[str, float]:
-    """Measure how well a probe reconstructs what nobody disturbed."""
+    """Measure how well a probe reconstructs unmasked segments."""
     truth = validating.numpy()
     answers = np.concatenate([probe.reconstruct(part.numpy()) for part in torch.split(validating, 256)])
     error = float(np.mean((answers - truth) ** 2))

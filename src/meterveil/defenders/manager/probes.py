@@ -1,7 +1,6 @@
-"""Privacy probes: networks that reconstruct an hour of the clean aggregate from what the meter showed (E.3).
+"""Privacy probes: networks that reconstruct an hour of the clean aggregate from the masked meter (E.3).
 
-A probe stands in for attackers that nobody knows yet: where it fails, they are hoped to fail. It is needed
-while a defence learns and never afterwards.
+A probe stands in for unknown attackers during training; a trained defence does not need it.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from torch import Tensor, nn
 
 from meterveil.data.outputs import text_writer, write_all
 from meterveil.data.windows import Scaler
-from meterveil.errors import InputError
+from meterveil.errors import InputError, unknown
 
 MINUTES = 60
 CARD, WEIGHTS = "probe.json", "probe.safetensors"
@@ -33,7 +32,7 @@ Float32Array = npt.NDArray[np.float32]
 
 
 class TransformerProbe(nn.Module):
-    """Encode with three layers of attention; the width of the feed-forward part is not in the paper."""
+    """Three layers of attention; the paper does not give the width of the feed-forward part."""
 
     def __init__(self, width: int = 64, layers: int = 3, heads: int = 4, dropout: float = 0.1) -> None:
         super().__init__()
@@ -50,7 +49,7 @@ class TransformerProbe(nn.Module):
 
 
 class LstmProbe(nn.Module):
-    """Run two stacked recurrent layers over the hour."""
+    """Two recurrent layers."""
 
     def __init__(self, width: int = 64, layers: int = 2) -> None:
         super().__init__()
@@ -64,7 +63,7 @@ class LstmProbe(nn.Module):
 
 
 class CnnProbe(nn.Module):
-    """Convolve three times; padding keeps the hour's length."""
+    """Three convolutions that keep the length of the hour."""
 
     def __init__(self, width: int = 64, kernel: int = 3) -> None:
         super().__init__()
@@ -88,21 +87,21 @@ PROBES: dict[str, Callable[[], nn.Module] | None] = {
     "cnn": CnnProbe,
     "identity": None,
 }
-"""Name -> network; `identity` takes the meter for the load, so that its error is a formula."""
+"""Name -> network; `identity` returns its input, so that its error is a formula."""
 
 
 @dataclass(frozen=True)
 class Probe:
-    """Hold a fitted probe: readings are scaled before it sees them, and its answers are in the same scale."""
+    """Fitted probe; its input and output are scaled readings."""
 
     kind: str
     scaler: Scaler
     network: nn.Module | None = None
     quality: Mapping[str, float] = field(default_factory=dict)
-    """What it makes of clean validation segments: `rmse_w`, `explained` (share of the variance) and more."""
+    """Quality on clean validation segments: `rmse_w`, `explained` (share of the variance) and more."""
 
     def reconstruct(self, scaled: Float32Array) -> Float32Array:
-        """Say what the clean aggregate was, (batch, 60) to (batch, 60)."""
+        """Reconstruct the clean aggregate, (batch, 60) to (batch, 60)."""
         if self.network is None:
             return scaled
         with torch.inference_mode():
@@ -110,25 +109,25 @@ class Probe:
         return answer
 
     def weights(self) -> bytes:
-        """Return the weights as a safetensors file; an identity has none."""
+        """Return the weights as a safetensors file, empty for an identity."""
         return weights_bytes(dict(self.network.state_dict())) if self.network else weights_bytes({})
 
 
 def check_kind(kind: str) -> str:
-    """Refuse a probe that is not in the registry."""
+    """Refuse an unknown probe."""
     if kind not in PROBES:
-        raise InputError(f"there is no probe {kind!r}; known are {', '.join(PROBES)}")
+        raise unknown("probe", kind, PROBES)
     return kind
 
 
 def build(kind: str) -> nn.Module | None:
-    """Build the network of this name, not yet trained."""
+    """Build an untrained network."""
     make = PROBES[check_kind(kind)]
     return make() if make else None
 
 
 def save(probe: Probe, folder: Path) -> None:
-    """Write a probe's weights and its card."""
+    """Write the weights and the card of a probe."""
     weights = probe.weights()
     card = {
         "format": FORMAT,
@@ -147,7 +146,7 @@ def save(probe: Probe, folder: Path) -> None:
 
 
 def load(folder: Path) -> Probe:
-    """Read what `save` wrote; a missing, foreign or altered file is refused."""
+    """Read a probe; a missing, foreign or altered file is refused."""
     try:
         card = json.loads((folder / CARD).read_text(encoding="utf-8"))
         weights = (folder / WEIGHTS).read_bytes()
@@ -168,7 +167,7 @@ def load(folder: Path) -> Probe:
 
 
 def _sinusoids(length: int, width: int) -> Tensor:
-    """Return the positions of the original transformer, (length, width)."""
+    """Return the sinusoidal positions of the original transformer, (length, width)."""
     minute = torch.arange(length)[:, None]
     rate = torch.exp(torch.arange(0, width, 2) * (-math.log(10_000.0) / width))
     table = torch.zeros(length, width)
