@@ -196,7 +196,7 @@ def test_a_battery_that_can_do_nothing_or_too_little_is_refused(tmp_path):
     weak = tmp_path / "battery.json"
     weak.write_text('{"charge_w": 500, "discharge_w": 500}')
     words = ("train", "synthetic", *QUICK, "--battery", weak, "--out", tmp_path / "run")
-    assert "the battery 500 W; remove it, or accept that it is cut off" in refused(*words)
+    assert "or accept that it is cut off (--clip)" in refused(*words)
     for settings in ({"budget_kwh": 0.0}, {"charge_w": 0.0, "discharge_w": 0.0}):
         weak.write_text(json.dumps(settings))
         assert "this battery can do nothing" in refused(*words)

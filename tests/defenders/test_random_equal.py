@@ -31,7 +31,7 @@ def test_every_day_moves_about_what_was_asked(target_kwh):
 
 @pytest.mark.parametrize("target_kwh", [-1.0, np.inf, np.nan])
 def test_a_target_that_is_no_amount_of_energy_is_refused(target_kwh):
-    with pytest.raises(InputError, match="kWh a day; give 0 or more, and a finite number"):
+    with pytest.raises(InputError, match="give a finite number of 0 or more"):
         RandomEqual(target_kwh)
 
 
