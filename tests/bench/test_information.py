@@ -77,11 +77,6 @@ def test_coarse_readings_tell_as_much_as_their_bins_do():
     assert estimate(truth, rounded) == pytest.approx(exact, abs=0.03)
 
 
-def test_the_order_of_the_days_does_not_matter():
-    truth, reading = (values.reshape(10, -1) for values in mixture(6, 0.2, 300.0))
-    assert estimate(truth[::-1], reading[::-1]) == pytest.approx(estimate(truth, reading), abs=2e-3)
-
-
 def test_unknown_minutes_are_left_out():
     truth, reading = mixture(7, 0.3, 300.0)
     truth[:3000], reading[-3000:] = np.nan, np.nan

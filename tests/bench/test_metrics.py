@@ -55,6 +55,11 @@ def test_an_on_off_head_is_cut_at_its_probability_and_the_truth_at_its_power():
     assert float(probability_detection(TRUTH_W, probability, 1000, cut=0.7).f1) == pytest.approx(2 / 3)
 
 
+def test_minutes_without_a_meter_reading_are_not_scored():
+    reading = np.array([100.0, NAN, 2100.0, 2100.0, 100.0, 100.0])
+    assert float(power_detection(TRUTH_W, seen(PREDICTION_W, reading), 1000).precision) == 1
+
+
 def test_unknown_minutes_are_left_out_of_every_score():
     keep = np.array([True, False, True, True, False, True])
     truth = np.where([1, 0, 1, 1, 1, 1], TRUTH_W, NAN)
@@ -68,11 +73,6 @@ def test_unknown_minutes_are_left_out_of_every_score():
         for days in ((truth, prediction), (TRUTH_W[keep], PREDICTION_W[keep]))
     )
     assert tuple(map(float, with_gaps)) == tuple(map(float, without)) == (1.0, 0.5, pytest.approx(2 / 3))
-
-
-def test_what_a_model_says_over_a_gap_of_the_meter_is_not_scored():
-    reading = np.array([100.0, NAN, 2100.0, 2100.0, 100.0, 100.0])
-    assert float(power_detection(TRUTH_W, seen(PREDICTION_W, reading), 1000).precision) == 1
 
 
 def test_scores_without_a_known_minute_are_undefined():
@@ -130,9 +130,6 @@ def test_leak_is_the_share_of_the_way_from_the_prior_to_the_clean_attacker():
     assert float(leak("rmse", prior=100, clean=20, masked=20)) == 1
     assert float(leak("rmse", prior=100, clean=20, masked=80)) == 0.25
     assert float(leak("f1", prior=0.2, clean=0.8, masked=0.5)) == pytest.approx(0.5)
-
-
-def test_leak_goes_beyond_its_ends_where_a_defence_misleads_or_helps():
     np.testing.assert_allclose(leak("rmse", 100, 20, [180, 12]), [-1, 1.1])
     np.testing.assert_allclose(leak("f1", 0.2, 0.8, [0.05, 0.95]), [-0.25, 1.25])
 

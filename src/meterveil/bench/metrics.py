@@ -19,18 +19,8 @@ IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
 
 HARM_SIGN: dict[str, int] = {
-    "rmse": 1,
-    "mae": 1,
-    "sae": 1,
-    "precision": -1,
-    "recall": -1,
-    "f1": -1,
-    "f1_head": -1,
-    "f1_best": -1,
-    "event_precision": -1,
-    "event_recall": -1,
-    "event_f1": -1,
-    "information_bits": -1,
+    **dict.fromkeys(("rmse", "mae", "sae"), 1),
+    **dict.fromkeys(("f1", "f1_head", "f1_best", "event_f1", "information_bits"), -1),
 }
 """Metric -> sign of a change that makes an attacker worse."""
 
