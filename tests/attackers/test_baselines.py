@@ -14,11 +14,11 @@ ALL = [Mean(), AlwaysOff(), Prior()]
 def test_the_mean_is_that_of_the_known_training_minutes():
     household = home()
     household.appliances_w["kettle"][:100] = np.nan
-    said = Mean().fit([household], ["kettle"], RNG).predict(meter_of(home(1)))
-    np.testing.assert_allclose(said.watts["kettle"], np.nanmean(household.appliances_w["kettle"]))
+    prediction = Mean().fit([household], ["kettle"], RNG).predict(meter_of(home(1)))
+    np.testing.assert_allclose(prediction.watts["kettle"], np.nanmean(household.appliances_w["kettle"]))
 
 
-def test_the_prior_never_looks_at_the_meter():
+def test_the_prior_never_uses_the_readings():
     prior, meter = Prior().fit([home(10)], TARGETS, RNG), meter_of(home(1))
     blind = prior.predict(meter._replace(reading_w=np.full_like(meter.reading_w, np.nan)))
     for name, power_w in prior.predict(meter).watts.items():
@@ -28,21 +28,21 @@ def test_the_prior_never_looks_at_the_meter():
 
 def test_the_prior_knows_the_hour_and_the_weekend():
     prior, next_week = Prior().fit([home(21)], TARGETS, RNG), home(7)
-    said = prior.predict(meter_of(next_week))
-    monday_w, *_, sunday_w = said.watts["kettle"][0].reshape(7, 1440)
+    prediction = prior.predict(meter_of(next_week))
+    monday_w, *_, sunday_w = prediction.watts["kettle"][0].reshape(7, 1440)
     assert monday_w[422] > 5 * sunday_w[422]
     assert sunday_w[542] > 5 * monday_w[542]
-    on = said.on["kettle"][0].reshape(7, 1440) >= 0.5
+    on = prediction.on["kettle"][0].reshape(7, 1440) >= 0.5
     assert on[:, 1000:1003].all()
     assert not on[:, :300].any()
 
 
-def test_the_prior_of_an_appliance_without_hours_is_its_mean():
+def test_the_prior_of_an_appliance_without_routine_is_its_mean():
     household = home(10)
     household.appliances_w["fridge"][:] = np.random.default_rng(5).choice([0.0, 90.0], len(household.minutes))
-    said = Prior().fit([household], ["fridge"], RNG).predict(meter_of(home(1)))
-    np.testing.assert_allclose(said.watts["fridge"], 45.0, atol=4.0)
-    assert np.mean(said.on["fridge"] >= 0.5) > 0.95
+    prediction = Prior().fit([household], ["fridge"], RNG).predict(meter_of(home(1)))
+    np.testing.assert_allclose(prediction.watts["fridge"], 45.0, atol=4.0)
+    assert np.mean(prediction.on["fridge"] >= 0.5) > 0.95
 
 
 def test_the_threshold_has_the_best_f1_of_all_cuts():
@@ -63,7 +63,7 @@ def test_recentring_keeps_the_order_and_moves_the_threshold_to_one_half(threshol
     np.testing.assert_array_equal(moved >= 0.5, probability >= min(max(threshold, 1e-9), 1 - 1e-9))
 
 
-def test_days_on_which_the_clocks_change_are_days_of_the_same_clock():
+def test_days_on_which_the_clocks_change_are_learned_too():
     training = home(14)
     shifted = type(training)(
         "spring", training.minutes + np.timedelta64(78, "D"), training.aggregate_w, training.appliances_w

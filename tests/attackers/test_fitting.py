@@ -132,9 +132,9 @@ SETUP = Setup(synthetic.decoy_library())
 
 
 def test_a_baseline_that_never_sees_the_meter_does_not_adapt(home, cache):
-    bare = fixed(["prior"], [home], TARGETS, 0)["prior"]
+    clean = fixed(["prior"], [home], TARGETS, 0)["prior"]
     adapted = adaptive(["prior"], [home], TARGETS, 0, defender("flat"), SETUP, copies=3)["prior"]
-    np.testing.assert_array_equal(watts(bare, home), watts(adapted, home))
+    np.testing.assert_array_equal(watts(clean, home), watts(adapted, home))
 
 
 def test_an_adaptive_attacker_scores_better_on_a_masked_meter_than_a_fixed_one(home, cache):

@@ -1,4 +1,5 @@
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -8,7 +9,6 @@ from small_networks import small
 from meterveil.attackers import bert4nilm, dae, electricity, nilmformer, seq2point
 from meterveil.attackers.examples import Examples, clock_of, scaling_of, series_of
 from meterveil.attackers.neural import (
-    Neural,
     Recipe,
     _epoch,
     _fitting,
@@ -28,6 +28,7 @@ PUBLISHED = {
     "electricity": electricity.electricity(),
     "nilmformer": nilmformer.nilmformer(),
 }
+RNG = partial(np.random.default_rng, 0)
 EVERY = pytest.mark.parametrize("name", PUBLISHED)
 
 
@@ -88,7 +89,7 @@ def test_training_stops_when_patience_is_over_and_keeps_the_best_weights():
     recipe = drifting(epochs=50)
     learning, choosing = examples(home(), recipe)
     network = recipe.build(1)
-    losses = train(network, recipe, learning, choosing, np.random.default_rng(0))
+    losses = train(network, recipe, learning, choosing, RNG())
     assert len(losses) < 50
     assert len(losses) - 1 - int(np.argmin(losses)) == 3
     assert validation_loss(network, recipe, choosing) == min(losses)
@@ -99,17 +100,15 @@ def test_a_training_without_a_finite_loss_is_an_error():
     recipe = replace(recipe, loss=lambda network, batch, done: network(batch.seen).sum() * float("nan"))
     learning, choosing = examples(home(), recipe)
     with pytest.raises(InputError, match="loss is not finite"):
-        train(recipe.build(1), recipe, learning, choosing, np.random.default_rng(0))
+        train(recipe.build(1), recipe, learning, choosing, RNG())
 
 
-def test_the_scaling_and_the_weights_never_see_the_days_that_choose():
+def test_the_validation_days_change_neither_the_scaling_nor_the_weights():
     calm, wild = home(), home()
     wild.aggregate_w[-1440:] *= 3.0
-    recipe = small("dae", epochs=1).recipe
-    fitted = [
-        Neural(recipe).fit([one], ["kettle"], np.random.default_rng(0)).arrays() for one in (calm, wild)
-    ]
-    assert all(np.array_equal(fitted[0][label], fitted[1][label]) for label in fitted[0])
+    attacker = small("dae", epochs=1)
+    first, second = (attacker.fit([house], ["kettle"], RNG()).arrays() for house in (calm, wild))
+    assert all(np.array_equal(first[label], second[label]) for label in first)
 
 
 def test_a_mixed_window_keeps_its_background_and_gets_the_donors_use():
@@ -125,34 +124,31 @@ def test_a_mixed_window_keeps_its_background_and_gets_the_donors_use():
     assert given.on.any()
 
 
-def test_the_rest_of_a_window_holds_no_target_and_no_base_load():
+def test_the_rest_of_a_window_has_no_target_and_no_base_load():
     part = examples(home(), small("dae").recipe)[0]
     start = part.uses[0].starts[:1]
-    rest = part.rest(start)[0]
     own = slice(int(start[0]), int(start[0]) + part.window)
     kettle_free = part.seen[0, own] - part.drawn[0, own]
-    assert float(rest.min()) == 0.0
-    torch.testing.assert_close(rest, kettle_free - kettle_free.min())
+    torch.testing.assert_close(part.rest(start)[0], kettle_free - kettle_free.min())
 
 
 def test_the_aggregate_of_a_mixed_window_is_what_its_meter_shows():
     recipe = small("dae", mixing=1.0, stacking=1.0).recipe
     part = examples(home(), recipe, targets=("kettle", AGGREGATE, "fridge"))[0]
-    for batch in _epoch(part, recipe, np.random.default_rng(0)):
+    for batch in _epoch(part, recipe, RNG()):
         torch.testing.assert_close(batch.seen[:, 0], batch.power[:, 1])
 
 
 def masked_home():
-    """A home whose meter has nothing to do with what it draws."""
-    bare = home()
-    truth = bare.appliances_w | {AGGREGATE: bare.aggregate_w}
-    shown_w = np.random.default_rng(1).uniform(200.0, 300.0, len(bare.minutes))
-    return replace(bare, aggregate_w=shown_w, appliances_w=truth)
+    """A home whose meter is unrelated to its load."""
+    clean = home()
+    truth = clean.appliances_w | {AGGREGATE: clean.aggregate_w}
+    shown_w = np.random.default_rng(1).uniform(200.0, 300.0, len(clean.minutes))
+    return replace(clean, aggregate_w=shown_w, appliances_w=truth)
 
 
-def test_a_masked_home_s_aggregate_is_what_it_really_drew():
-    masked = masked_home()
-    targets = ("kettle", AGGREGATE)
+def test_the_aggregate_of_a_masked_home_is_its_true_load():
+    masked, targets = masked_home(), ("kettle", AGGREGATE)
     series = series_of(masked, targets, masked.days())
     scaling = scaling_of(series, targets)
     part = Examples.of(series, targets, scaling, 32, 32, clock=False)
@@ -163,66 +159,58 @@ def test_a_masked_home_s_aggregate_is_what_it_really_drew():
     np.testing.assert_allclose(shown_w, masked.aggregate_w[:32], rtol=1e-3)
 
 
-def test_a_masked_home_is_learned_from_what_its_meter_showed_alone():
-    recipe = small("dae", mixing=1.0, stacking=1.0).recipe
-    for household, is_left_alone in ((home(), False), (masked_home(), True)):
-        used = _fitting(recipe, [household])
-        part = examples(household, used, targets=("kettle", AGGREGATE))[0]
-        batches = list(_epoch(part, used, np.random.default_rng(0)))
-        seen = torch.cat([batch.seen[:, 0] for batch in batches]).reshape(-1)
-        assert bool(torch.isin(seen, part.seen[0]).all()) == is_left_alone
+@pytest.mark.parametrize(("household", "is_unchanged"), [(home(), False), (masked_home(), True)])
+def test_windows_are_mixed_unless_the_home_is_masked(household, is_unchanged):
+    used = _fitting(small("dae", mixing=1.0, stacking=1.0).recipe, [household])
+    part = examples(household, used, targets=("kettle", AGGREGATE))[0]
+    seen = torch.cat([batch.seen[:, 0] for batch in _epoch(part, used, RNG())]).reshape(-1)
+    assert bool(torch.isin(seen, part.seen[0]).all()) == is_unchanged
 
 
-def test_mixed_windows_show_a_rare_target_in_use_more_often_than_life_does():
-    recipe = small("dae", mixing=1.0).recipe
-    part = examples(home(), recipe, targets=("kettle", "fridge"))[0]
-    batches = list(_epoch(part, recipe, np.random.default_rng(0)))
-    kettle = torch.cat([batch.on[:, 0] for batch in batches]).amax(dim=1).mean()
-    assert kettle > 1.5 * len(part.uses[0].starts) / len(part.starts)
-
-
-def test_a_window_is_active_where_the_target_is_on_in_a_minute_asked_for():
-    part = examples(home(), PUBLISHED["seq2point"].recipe)[0]
-    on = {int(start) for start in part.starts if part.batch(np.array([start])).on.any()}
-    assert on == set(part.uses[0].starts.tolist())
-
-
-def test_a_rare_peak_is_drawn_more_often_than_it_comes():
-    bare = home()
-    kettle_w = bare.appliances_w["kettle"]
+def test_rare_uses_and_rare_peaks_are_drawn_more_often_than_they_occur():
+    household, recipe = home(), small("dae", mixing=1.0).recipe
+    kettle_w = household.appliances_w["kettle"]
     kettle_w[kettle_w > 0] = 1200.0
     rare = int(np.flatnonzero(kettle_w > 0)[5])
     kettle_w[rare] = 3000.0
-    part = examples(bare, small("dae").recipe)[0]
-    odds = part.uses[0].odds
-    strong = np.array([rare in range(start, start + part.window) for start in part.uses[0].starts])
+    part = examples(household, recipe, targets=("kettle", "fridge"))[0]
+    uses, odds = part.uses[0].starts, part.uses[0].odds
+    kettle = torch.cat([batch.on[:, 0] for batch in _epoch(part, recipe, RNG())]).amax(dim=1).mean()
+    assert kettle > 1.5 * len(uses) / len(part.starts)
+    strong = (uses <= rare) & (rare < uses + part.window)
     assert strong.any()
     assert odds.sum() == pytest.approx(1.0)
     assert odds[strong].sum() > 1.5 * strong.mean()
 
 
-def test_the_clock_closes_its_circles():
+def test_a_use_is_a_window_with_the_target_on_in_an_estimated_minute():
+    part = examples(home(2), PUBLISHED["seq2point"].recipe)[0]
+    on = {int(start) for start in part.starts if part.batch(np.array([start])).on.any()}
+    assert on == set(part.uses[0].starts.tolist())
+
+
+def test_the_clock_is_periodic():
     minute, weekday = np.array([[0, 1439]]), np.array([[0, 6]])
     clock = clock_of(Meter(np.zeros((1, 2)), minute, weekday))
     assert clock.shape == (1, 4, 2)
     np.testing.assert_allclose(clock[0, :, 0], clock[0, :, 1], atol=0.01)
 
 
-def test_days_without_a_whole_window_say_so():
+def test_days_without_a_whole_window_are_refused():
     broken = home()
     broken.aggregate_w[::50] = np.nan
     with pytest.raises(InputError, match="no stretch of 128 minutes without a gap"):
-        small("dae").fit([broken], ["kettle"], np.random.default_rng(0))
+        small("dae").fit([broken], ["kettle"], RNG())
 
 
-def test_the_loss_judges_power_and_state():
+def test_the_loss_has_power_and_state():
     batch = examples(home(), small("dae").recipe)[0]
     batch = batch.batch(batch.uses[0].starts[:2])
 
-    def say(power, logit):
+    def answer(power, logit):
         return lambda seen: torch.stack([power, logit], dim=1)
 
     right, sure = batch.power, 20.0 * (2.0 * batch.on - 1.0)
-    assert power_and_state_loss(say(right, sure), batch, 0.0) < 1e-6
-    assert power_and_state_loss(say(right + 1.0, sure), batch, 0.0) > 0.99
-    assert power_and_state_loss(say(right, -sure), batch, 0.0) > 10.0
+    assert power_and_state_loss(answer(right, sure), batch, 0.0) < 1e-6
+    assert power_and_state_loss(answer(right + 1.0, sure), batch, 0.0) > 0.99
+    assert power_and_state_loss(answer(right, -sure), batch, 0.0) > 10.0

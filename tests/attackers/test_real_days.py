@@ -62,16 +62,16 @@ def table(attacker, house, head=False):
 )
 def test_a_classical_attacker_beats_the_baselines_and_its_original_settings(house, name, ours, original):
     dataset, *_, targets = house
-    found, published, mean, off = (
+    scored, published, mean, off = (
         table(attacker, house) for attacker in (ours, original, Mean(), AlwaysOff())
     )
     by_rmse, by_f1 = BEATS_BASELINES[name, dataset]
     for row, target in enumerate(targets):
         if target in by_rmse:
-            assert found[row, 0] < min(mean[row, 0], off[row, 0]), target
+            assert scored[row, 0] < min(mean[row, 0], off[row, 0]), target
         if target in by_f1:
-            assert found[row, 1] > max(mean[row, 1], off[row, 1]), target
-    (rmse_w, f1), (published_rmse_w, published_f1) = found.mean(axis=0), published.mean(axis=0)
+            assert scored[row, 1] > max(mean[row, 1], off[row, 1]), target
+    (rmse_w, f1), (published_rmse_w, published_f1) = scored.mean(axis=0), published.mean(axis=0)
     assert rmse_w < (0.7 if name == "fhmm" else 1.0) * published_rmse_w
     assert f1 > published_f1 + (0.1 if name == "fhmm" else 0.0)
 

@@ -1,4 +1,5 @@
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -6,7 +7,15 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from meterveil.data.cache import SMALLEST_CACHED_BYTES, cache_folder, cached
+from meterveil.data import synthetic
+from meterveil.data.cache import (
+    SMALLEST_CACHED_BYTES,
+    cache_folder,
+    cached,
+    household_digest,
+    key_of,
+    library_versions,
+)
 from meterveil.data.channels import read_channel
 from meterveil.data.minutes import Series
 
@@ -138,3 +147,24 @@ def test_a_channel_comes_from_the_cache_the_second_time(folder, tmp_path):
     os.utime(path, ns=(stamp, stamp))
     second = read_channel(path)
     np.testing.assert_array_equal(first.watts, second.watts)
+
+
+def test_equal_parts_have_equal_keys_and_an_absent_library_has_no_version():
+    assert key_of("co", ("kettle",), {"a": 1, "b": None}) == key_of("co", ["kettle"], {"b": None, "a": 1})
+    assert key_of("co", 1) != key_of("co", 2)
+    assert library_versions("numpy", "no-such-library") == {"numpy": np.__version__}
+
+
+def test_the_digest_of_a_household_covers_its_clock_its_meter_and_its_targets():
+    home = synthetic.household(np.random.default_rng(0), days=1)
+    kettle_w = home.appliances_w["kettle"]
+    others = [
+        replace(home, aggregate_w=home.aggregate_w + 1.0),
+        replace(home, minutes=home.minutes.tz_convert("America/New_York")),
+        replace(home, appliances_w=home.appliances_w | {"kettle": kettle_w + 1.0}),
+        replace(home, appliances_w=home.appliances_w | {"aggregate": home.aggregate_w + 1.0}),
+    ]
+    digests = {household_digest(other, ("kettle", "aggregate")) for other in [home, *others]}
+    assert len(digests) == 5
+    other_oven = replace(home, appliances_w=home.appliances_w | {"oven": kettle_w})
+    assert household_digest(other_oven, ("kettle", "aggregate")) in digests

@@ -255,13 +255,13 @@ def _slide(
         answers = torch.cat([network(part) for part in torch.split(windows, WINDOWS_AT_ONCE)])
         answers[:, 1].sigmoid_()
     weight = np.minimum(np.arange(1, recipe.output + 1), np.arange(recipe.output, 0, -1)).astype(np.float64)
-    said = answers.double().numpy().reshape(batch, count, *answers.shape[1:])
-    said = np.moveaxis(said, 0, 3)  # (window, 2, target, batch, output)
-    totals = np.zeros((*said.shape[1:-1], (count - 1) * step + recipe.output))
+    outputs = answers.double().numpy().reshape(batch, count, *answers.shape[1:])
+    outputs = np.moveaxis(outputs, 0, 3)  # (window, 2, target, batch, output)
+    totals = np.zeros((*outputs.shape[1:-1], (count - 1) * step + recipe.output))
     weights = np.zeros(totals.shape[-1])
     for number in range(count):
         part = slice(number * step, number * step + recipe.output)
-        totals[..., part] += said[number] * weight
+        totals[..., part] += outputs[number] * weight
         weights[part] += weight
     first = recipe.output - step
     middle = slice(first, first + minutes)
