@@ -8,11 +8,11 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
-from meterveil import plots
 from meterveil.cli import app
 from meterveil.data.protocols import LIBRARY_DAYS
 from meterveil.data.signatures import library, read
 from meterveil.data.synthetic import decoy_library
+from meterveil.plots.library import library_figure
 
 
 @pytest.fixture
@@ -98,7 +98,7 @@ def test_an_altered_library_is_not_replayed(meterveil, tmp_path):
 
 
 def test_a_picture_shows_half_an_hour_at_least_and_the_strongest_minute_whole():
-    figure = plots.library_figure(decoy_library(), ["house 1"])
+    figure = library_figure(decoy_library(), ["house 1"])
     strongest_w = decoy_library().watts.max()
     for axis in figure.select_yaxes():
         assert axis.range[0] == 0

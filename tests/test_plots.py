@@ -1,21 +1,29 @@
 """Figures show what they were given: their numbers are read back from the figure itself."""
 
+import re
 from datetime import date
 from html.parser import HTMLParser
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+from playwright.sync_api import sync_playwright
+from plotly.offline import get_plotlyjs_version
 
-from meterveil import plots
+import meterveil
 from meterveil.bench.simulation import simulate
 from meterveil.core.battery import Battery
 from meterveil.core.decoys import Library
 from meterveil.data.household import Household
 from meterveil.data.simulation import Setup
 from meterveil.errors import InputError
+from meterveil.plots.household import coverage_figure, household_figure
+from meterveil.plots.html import Section, figure_html, page, render
+from meterveil.plots.library import library_figure
 from meterveil.plots.look import clock
-from meterveil.plots.simulation import replays
+from meterveil.plots.saving import save
+from meterveil.plots.simulation import comparison_figure, day_figure, days_figure, hero_figure, replays
 
 LIBRARY = Library.of([("kettle", [2000.0, 2500.0, 400.0]), ("lamp", [60.0] * 8)], source="by hand")
 DAY = date(2024, 4, 15)
@@ -45,15 +53,15 @@ def named(figure, name):
 
 
 def test_a_day_shows_load_and_meter_minute_by_minute(run):
-    figure = plots.day_figure(run)
-    (meter,) = named(figure, "meter after")
+    figure = day_figure(run)
+    (meter,) = named(figure, "meter")
     assert np.allclose(np.asarray(meter.y, dtype=float), run.meter_w, atol=0.5, equal_nan=True)
-    _, line = named(figure, "load before")
+    _, line = named(figure, "load")
     assert np.isnan(np.asarray(line.y, dtype=float)).sum() == 100
 
 
 def test_the_battery_is_drawn_in_the_colour_of_each_decoy(run):
-    figure = plots.day_figure(run)
+    figure = day_figure(run)
     (kettle,), (lamp,) = named(figure, "decoy: kettle"), named(figure, "decoy: lamp")
     assert len(kettle.x) == np.sum((run.decoy == 0) & (run.battery_w != 0))
     assert len(lamp.x) == np.sum((run.decoy == 1) & (run.battery_w != 0))
@@ -63,12 +71,12 @@ def test_the_battery_is_drawn_in_the_colour_of_each_decoy(run):
 def test_power_that_plays_no_appliance_is_said_to_hold_the_meter():
     uneven = household()
     uneven.aggregate_w[::7] = 900.0
-    (held,) = named(plots.day_figure(simulate(uneven, "flat", DAY, 1, Setup(LIBRARY))), "holding the meter")
+    (held,) = named(day_figure(simulate(uneven, "flat", DAY, 1, Setup(LIBRARY))), "holding the meter")
     assert len(held.x) > 1000
 
 
 def test_a_gap_is_shaded_in_every_panel_and_named_once(run):
-    shapes = [shape for shape in plots.day_figure(run).layout.shapes if shape.name]
+    shapes = [shape for shape in day_figure(run).layout.shapes if shape.name]
     assert len(shapes) == 3
     assert [shape.showlegend for shape in shapes].count(True) == 1
     assert pd.Timestamp(shapes[0].x0) == pd.Timestamp("2024-04-15 10:00")
@@ -77,25 +85,25 @@ def test_a_gap_is_shaded_in_every_panel_and_named_once(run):
 
 def test_a_battery_without_a_budget_has_no_line_for_it():
     unlimited = Setup(LIBRARY, Battery(budget_kwh=float("inf")))
-    figure = plots.day_figure(simulate(household(), "flat", DAY, 1, unlimited))
+    figure = day_figure(simulate(household(), "flat", DAY, 1, unlimited))
     assert not [trace for trace in figure.data if "budget" in (trace.name or "")]
 
 
 def test_many_days_are_bars_of_energy_and_a_line_of_charge(long_run):
-    moved, charge = plots.days_figure(long_run).data
+    moved, charge = days_figure(long_run).data
     assert len(moved.y) == len(charge.y) == 2
     assert charge.y[-1] == pytest.approx(long_run.soc[-1] * 100)
 
 
 def test_defences_are_compared_on_the_same_scale(run):
-    figure = plots.comparison_figure([run, run])
+    figure = comparison_figure([run, run])
     ranges = {tuple(figure.layout[axis].range) for axis in ("yaxis", "yaxis2")}
     assert len(ranges) == 1
-    assert [trace.showlegend for trace in named(figure, "meter after")] == [True, False]
+    assert [trace.showlegend for trace in named(figure, "meter")] == [True, False]
 
 
 def test_the_hero_picture_names_decoys_where_they_ran(run):
-    figure = plots.hero_figure(run)
+    figure = hero_figure(run)
     labels = [label.text for label in figure.layout.annotations]
     assert labels
     assert set(labels) <= {"decoy<br>lamp", "decoy<br>kettle"}
@@ -103,15 +111,22 @@ def test_the_hero_picture_names_decoys_where_they_ran(run):
     assert {str(pd.Timestamp(label.x))[:16] for label in figure.layout.annotations} <= times
 
 
+def test_every_picture_of_a_day_names_its_defence_and_time_zone(run):
+    for figure in (day_figure(run), hero_figure(run)):
+        assert "random_equal" in figure.layout.title.text
+        assert "local time, Europe/London" in str(figure.layout)
+    assert "random_equal" in comparison_figure([run]).layout.annotations[0].text
+
+
 def test_a_household_shows_a_panel_for_each_channel_that_was_known_that_day():
-    figure = plots.household_figure(household().day(DAY), "15 April")
+    figure = household_figure(household().day(DAY), "15 April")
     titles = [label.text for label in figure.layout.annotations]
     assert titles == ["<b>aggregate</b> (VA), 7.20 kVAh", "<b>kettle</b> (W), 0.11 kWh"]
     assert (figure.layout.yaxis.ticksuffix, figure.layout.yaxis2.ticksuffix) == ("VA", "W")
 
 
 def test_coverage_has_a_row_for_each_channel_and_a_column_for_each_day():
-    strips, _ = plots.coverage_figure(household(gap=slice(0, 720))).data
+    strips, _ = coverage_figure(household(gap=slice(0, 720))).data
     days = (strips.x / 86_400_000).tolist()
     assert [*zip(strips.y, strips.customdata, days, strict=True)] == [
         ("aggregate", 50, 1),
@@ -123,7 +138,7 @@ def test_coverage_has_a_row_for_each_channel_and_a_column_for_each_day():
 
 def test_the_library_shows_every_signature_in_the_colour_of_its_appliance():
     library = Library.of([*LIBRARY.signatures(), ("kettle", [1800.0])], source="x")
-    first, lamp, second = plots.library_figure(library).data
+    first, lamp, second = library_figure(library).data
     assert first.marker.color == second.marker.color != lamp.marker.color
     assert list(first.y) == [2000.0, 2500.0, 400.0]
 
@@ -148,40 +163,89 @@ class Addresses(HTMLParser):
 
 
 def test_a_page_needs_no_network_and_says_who_made_it(tmp_path, run):
-    text = plots.save(plots.day_figure(run), tmp_path / "day.html").read_text()
+    text = save(day_figure(run), tmp_path / "day.html").read_text()
     parser = Addresses()
     parser.feed(text)
     assert parser.found == []
     assert '<meta name="generator" content="meterveil' in text[:500]
-    assert "Plotly.newPlot" in text
+    assert text.count("plotly.js (basic") == 1
+    assert len(text) < 1_500_000
 
 
 def test_a_page_does_not_run_what_a_household_is_named():
-    section = plots.Section("<b>x</b>", "a & b", [["", "n"], ["<script>", "two words"]])
-    text = plots.page("<script>alert(1)</script>", [section])
+    section = Section("<b>x</b>", "a & b", [["", "n"], ["<script>", "two words"]])
+    text = page("<script>alert(1)</script>", [section])
     assert "<script>alert" not in text
     assert "&lt;script&gt;" in text
     assert '<td class="words">two words</td>' in text
 
 
+def test_a_page_without_a_figure_has_no_script():
+    assert len(page("words", [Section("one", "two")])) < 10_000
+
+
+def test_the_script_has_the_major_version_of_plotly_and_all_traces_that_are_drawn(run):
+    text = page("x", [Section(figure=day_figure(run))])
+    (version,) = re.findall(r"plotly\.js \(basic - minified\) v(\d+)", text)
+    assert version == get_plotlyjs_version().split(".")[0]
+    folders = (Path(meterveil.__file__).parent, Path(meterveil.__file__).parents[2] / "experiments")
+    sources = [path.read_text() for folder in folders for path in folder.rglob("*.py")]
+    drawn = {name for source in sources for name in re.findall(r"\bgo\.(\w+)\(", source)}
+    assert drawn <= {"Figure", "Scatter", "Bar", "Pie"}
+
+
+def test_sections_fold_away_colour_verdicts_and_are_listed():
+    sections = [Section("A & B", "words", [["", "verdict"], ["x", "better"]], is_folded=True)]
+    text = page("title", sections, "one\ntwo", verdicts={"better": "#0072B2"}, has_contents=True)
+    assert '<details id="a-b"><summary>A &amp; B</summary>' in text
+    assert '<a href="#a-b">' in text
+    assert 'style="color: #0072B2">better</td>' in text
+    assert "<li>one</li><li>two</li>" in text
+
+
+def test_figures_are_embedded_without_a_way_out_of_their_script():
+    figure = library_figure(Library.of([("</script><b>", [1.0])], source="x"))
+    assert figure_html(figure).count("</script>") == 1
+    assert "&lt;" in render("page.html", title="<", sections=[], intro=[])
+
+
+def test_pages_draw_in_a_browser_on_a_phone_and_when_a_section_is_opened(chromium, tmp_path, run):
+    sections = [Section("a", figure=day_figure(run)), Section("b", figure=day_figure(run), is_folded=True)]
+    (tmp_path / "x.html").write_text(page("x", sections))
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        opened = browser.new_page(viewport={"width": 390, "height": 800})
+        problems = []
+        opened.on("console", lambda message: problems.append(message.text))
+        opened.on("pageerror", lambda error: problems.append(str(error)))
+        opened.goto((tmp_path / "x.html").as_uri())
+        drawn = opened.locator(".js-plotly-plot")
+        assert drawn.count() == 1
+        opened.locator("summary").click()
+        drawn.nth(1).locator(".main-svg").first.wait_for()
+        assert opened.evaluate("document.documentElement.scrollWidth") == 390
+        browser.close()
+    assert problems == []
+
+
 def test_a_picture_is_saved_in_its_format(tmp_path, chromium):
-    path = plots.save(plots.library_figure(LIBRARY), tmp_path / "new" / "library.png", width=500)
+    path = save(library_figure(LIBRARY), tmp_path / "new" / "library.png", width=500)
     assert path.read_bytes().startswith(b"\x89PNG")
     assert [file.name for file in path.parent.iterdir()] == ["library.png"]
 
 
 def test_a_picture_of_an_unknown_format_lists_the_known_ones(tmp_path):
     with pytest.raises(InputError, match=r"cannot be saved as x\.gif; use a name in \.html, \.png or \.svg"):
-        plots.save(plots.library_figure(LIBRARY), tmp_path / "x.gif")
+        save(library_figure(LIBRARY), tmp_path / "x.gif")
 
 
 def test_a_picture_without_a_browser_says_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setenv("BROWSER_PATH", str(tmp_path / "none"))
     with pytest.raises(InputError, match=r"needs Chrome or Chromium; install one, or save as \.html"):
-        plots.save(plots.library_figure(LIBRARY), tmp_path / "x.png")
+        save(library_figure(LIBRARY), tmp_path / "x.png")
 
 
 def test_a_picture_without_kaleido_says_how_to_get_it(tmp_path, monkeypatch):
     monkeypatch.setattr("meterveil.plots.saving.find_spec", lambda name: None)
     with pytest.raises(InputError, match=r"pip install -c constraints\.txt -e '\.\[pictures\]'"):
-        plots.save(plots.library_figure(LIBRARY), tmp_path / "x.png")
+        save(library_figure(LIBRARY), tmp_path / "x.png")

@@ -1,4 +1,4 @@
-"""Smart-meter privacy that works on a real home battery."""
+"""Smart-meter privacy with a home battery, simulated on recorded data."""
 
 from __future__ import annotations
 

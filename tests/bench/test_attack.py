@@ -38,8 +38,7 @@ from meterveil.data.protocols import REDD_HOUSE2
 from meterveil.defenders import defender
 from meterveil.defenders.defence import common_setup
 from meterveil.errors import InputError
-from meterveil.plots.adaptive import adaptive_figure
-from meterveil.plots.attack import Score, predictions_figure
+from meterveil.plots.attack import Score, adaptive_figure, predictions_figure
 
 KEY = ("redd", 2)
 RESULTS = Path(__file__).parents[2] / "results"

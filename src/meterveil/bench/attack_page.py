@@ -29,8 +29,7 @@ from meterveil.bench.scoring import score_predictions
 from meterveil.data import outputs
 from meterveil.data.household import Household
 from meterveil.data.protocols import on_threshold_w
-from meterveil.plots.adaptive import adaptive_figure
-from meterveil.plots.attack import METRICS, Score, predictions_figure, strength_figure
+from meterveil.plots.attack import METRICS, Score, adaptive_figure, predictions_figure, strength_figure
 from meterveil.plots.html import Section, page
 
 if TYPE_CHECKING:

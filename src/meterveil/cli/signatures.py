@@ -57,16 +57,17 @@ def show(
     ),
 ) -> None:
     """List the signatures of a library and draw them."""
-    from meterveil import plots
     from meterveil.cli.tables import show_file
     from meterveil.data import outputs
     from meterveil.data.signatures import read
+    from meterveil.plots.library import library_figure
+    from meterveil.plots.saving import check_picture, save
 
-    plots.check_picture(out)
+    check_picture(out)
     outputs.folder(out.parent, [out.name] if out.suffix.lower() == ".html" else [])
     collection = read(file)
     origins = [_house(one) for one in collection.signatures]
-    picture = plots.save(plots.library_figure(collection.library(), origins), out)
+    picture = save(library_figure(collection.library(), origins), out)
     _show(collection)
     show_file("picture", picture)
 

@@ -1,4 +1,4 @@
-"""Pictures of attackers: what they say beside the truth, and how strong they are."""
+"""Figures of attackers: predictions beside the truth, strength, and scores as they adapt."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _DASHES = {"mean": "dot", "off": "dash", "prior": "dashdot"}
 
 
 class Score(NamedTuple):
-    """A mean with its spread."""
+    """Mean and standard deviation."""
 
     value: float
     spread: float = 0.0
@@ -52,15 +52,15 @@ class Score(NamedTuple):
 def predictions_figure(
     minutes: pd.DatetimeIndex,
     truth_w: Mapping[str, FloatArray],
-    said_w: Mapping[str, Mapping[str, FloatArray]],
+    predicted_w: Mapping[str, Mapping[str, FloatArray]],
     notes: Mapping[tuple[str, str], str] | None = None,
     title: str = "",
 ) -> go.Figure:
-    """Draw a panel for each attacker (rows) and appliance (columns): said in colour, true in grey.
+    """Draw a panel for each attacker (rows) and appliance (columns): predicted in colour, true in grey.
 
-    `notes` are words for a panel's corner, such as its scores.
+    `notes` is (attacker, appliance) -> text in a corner of the panel, such as its scores.
     """
-    rows, columns = len(said_w), len(truth_w)
+    rows, columns = len(predicted_w), len(truth_w)
     panels = make_subplots(
         rows,
         columns,
@@ -70,19 +70,22 @@ def predictions_figure(
         vertical_spacing=24 / (_ROW_PX * rows + 60),
         column_titles=[f"<b>{look.readable(target)}</b>" for target in truth_w],
     )
-    for row, (name, answers) in enumerate(said_w.items(), start=1):
+    for row, (name, answers) in enumerate(predicted_w.items(), start=1):
         for column, (target, true_w) in enumerate(truth_w.items(), start=1):
             first = row == 1 and column == 1
             panels.add_trace(_true_area(minutes, true_w, first), row, column)
-            panels.add_trace(_said_line(minutes, answers[target], name, column == 1), row, column)
+            panels.add_trace(_predicted_line(minutes, answers[target], name, column == 1), row, column)
             words = ": ".join(part for part in (label(name), (notes or {}).get((name, target), "")) if part)
             panels.add_annotation(**_corner(words, row, column, columns))
-    panels.update_xaxes(**_day_axis(minutes))
+    look.time_axis(panels, minutes, last_row=rows)
+    panels.update_xaxes(**_six_hours(minutes))
     panels.update_yaxes(**look.WATTS, nticks=4, tickfont_size=11)
     for column, (target, true_w) in enumerate(truth_w.items(), start=1):
-        panels.update_yaxes(range=[0, _top_w(true_w, [said[target] for said in said_w.values()])], col=column)
-    figure = look.figure_of(panels, title, 150 + _ROW_PX * rows)
-    return figure.update_layout(legend_y=-36 / (_ROW_PX * rows), legend_yanchor="top", margin_b=80)
+        panels.update_yaxes(
+            range=[0, _top_w(true_w, [predicted[target] for predicted in predicted_w.values()])], col=column
+        )
+    figure = look.figure_of(panels, title, 164 + _ROW_PX * rows)
+    return figure.update_layout(legend_y=-50 / (_ROW_PX * rows), legend_yanchor="top", margin_b=94)
 
 
 def strength_figure(
@@ -91,7 +94,7 @@ def strength_figure(
     floors: Sequence[str],
     title: str = "",
 ) -> go.Figure:
-    """Draw a panel for each metric: a bar for each attacker, the paper's beside it, blind ones as lines.
+    """Draw a panel for each metric: a bar for each attacker beside the paper's, baselines as lines.
 
     `ours` and `papers` are metric -> attacker -> score.
     """
@@ -115,13 +118,45 @@ def strength_figure(
     )
 
 
+def adaptive_figure(
+    steps: str,
+    curves: Mapping[str, Mapping[str, Mapping[int, Score]]],
+    clean: Mapping[str, Mapping[str, float]],
+    prior: Mapping[str, float],
+    title: str = "",
+) -> go.Figure:
+    """Draw a panel for each metric: every attacker's score against the copies or epochs it learned from.
+
+    `curves` is metric -> attacker -> steps -> score. Dotted is the same attacker without a defence, grey the
+    prior; an adaptive attacker below the prior is undertrained (D17).
+    """
+    shown = [metric for metric in METRICS if curves.get(metric)]
+    panels = make_subplots(1, len(shown), subplot_titles=[f"<b>{METRICS[m]}</b>" for m in shown])
+    ticks = sorted({step for lines in curves.values() for line in lines.values() for step in line})
+    for column, metric in enumerate(shown, start=1):
+        for name, line in curves[metric].items():
+            panels.add_trace(_curve(name, line, ticks, column == 1), 1, column)
+            if name in clean.get(metric, {}):
+                level = _level(f"{label(name)} without a defence", clean[metric][name], ticks, "dot")
+                panels.add_trace(level.update(line_color=colour(name), showlegend=column == 1), 1, column)
+        if metric in prior:
+            floor = _level("prior (never looks)", prior[metric], ticks, "dash")
+            panels.add_trace(floor.update(line_color=COLOURS["prior"], showlegend=column == 1), 1, column)
+    panels.update_annotations(font_size=13)
+    panels.update_yaxes(rangemode="tozero")
+    panels.update_xaxes(tickvals=list(range(len(ticks))), ticktext=[str(step) for step in ticks])
+    panels.update_xaxes(title={"text": steps, "font": {"size": 13}, "standoff": 6})
+    figure = look.figure_of(panels, title, 440)
+    return figure.update_layout(legend_y=-0.24, legend_yanchor="top", margin_b=130, hovermode="closest")
+
+
 def label(name: str) -> str:
-    """Write an attacker's name as its authors do."""
+    """Return the name of an attacker as its authors write it."""
     return LABELS.get(name, look.readable(name))
 
 
 def colour(name: str) -> str:
-    """Return an attacker's colour; that of the meter for one without."""
+    """Return the colour of an attacker."""
     return COLOURS.get(name, look.METER)
 
 
@@ -140,7 +175,7 @@ def _true_area(minutes: pd.DatetimeIndex, watts: FloatArray, is_first: bool) -> 
     )
 
 
-def _said_line(minutes: pd.DatetimeIndex, watts: FloatArray, name: str, is_first: bool) -> go.Scatter:
+def _predicted_line(minutes: pd.DatetimeIndex, watts: FloatArray, name: str, is_first: bool) -> go.Scatter:
     return go.Scatter(
         **look.minutes_of(minutes.tz_localize(None)),
         y=look.whole(watts),
@@ -153,16 +188,16 @@ def _said_line(minutes: pd.DatetimeIndex, watts: FloatArray, name: str, is_first
     )
 
 
-def _day_axis(minutes: pd.DatetimeIndex) -> dict[str, Any]:
-    x, axis = look.clock(minutes)
+def _six_hours(minutes: pd.DatetimeIndex) -> dict[str, Any]:
+    x, _ = look.clock(minutes)
     step = np.timedelta64(6, "h")
-    return {**axis, "tickvals": np.arange(x[0], x[-1] + step, step), "tickformat": "%H h", "ticktext": None}
+    return {"tickvals": np.arange(x[0], x[-1] + step, step), "tickformat": "%H h", "ticktext": None}
 
 
-def _top_w(true_w: FloatArray, said_w: Sequence[FloatArray]) -> float:
-    """Leave room for the words above; a wild guess may leave the panel rather than flatten the truth."""
-    true, said = float(np.nanmax(true_w)), max(float(np.nanmax(watts)) for watts in said_w)
-    return 1.45 * max(min(said, 1.6 * true), true, 1.0)
+def _top_w(true_w: FloatArray, predicted_w: Sequence[FloatArray]) -> float:
+    """Leave space for the text; a very high prediction is cut rather than flattening the truth."""
+    true, predicted = float(np.nanmax(true_w)), max(float(np.nanmax(watts)) for watts in predicted_w)
+    return 1.45 * max(min(predicted, 1.6 * true), true, 1.0)
 
 
 def _corner(words: str, row: int, column: int, columns: int) -> dict[str, Any]:
@@ -182,7 +217,7 @@ def _corner(words: str, row: int, column: int, columns: int) -> dict[str, Any]:
 
 
 def _in_order(names: Iterable[str]) -> list[str]:
-    """Put the attackers of the paper's tables first, in their order; what is not listed follows."""
+    """Sort attackers in the order of the paper's tables, others last."""
     places = {name: place for place, name in enumerate(LABELS)}
     return sorted(names, key=lambda name: places.get(name, len(places)))
 
@@ -214,3 +249,29 @@ def _floor(floor: str, is_first: bool) -> dict[str, Any]:
         "showlegend": is_first,
         "line": {"color": look.INK, "width": 1.4, "dash": _DASHES.get(floor, "longdash")},
     }
+
+
+def _curve(name: str, line: Mapping[int, Score], ticks: Sequence[int], is_first: bool) -> go.Scatter:
+    return go.Scatter(
+        x=[ticks.index(step) for step in sorted(line)],
+        y=[line[step].value for step in sorted(line)],
+        error_y={"array": [line[step].spread for step in sorted(line)], "thickness": 1, "width": 3},
+        name=label(name),
+        legendgroup=name,
+        showlegend=is_first,
+        mode="lines+markers",
+        line={"color": colour(name), "width": 2},
+        hovertemplate="%{y:.3g}",
+    )
+
+
+def _level(name: str, value: float, ticks: Sequence[int], dash: str) -> go.Scatter:
+    return go.Scatter(
+        x=[-0.25, len(ticks) - 0.75],
+        y=[value] * 2,
+        name=name,
+        legendgroup=name,
+        mode="lines",
+        line={"width": 1.5, "dash": dash},
+        hovertemplate="%{y:.3g}",
+    )

@@ -1,4 +1,4 @@
-"""Pictures of what a stranger reads out of a meter: every day at a glance, habits, and one day in detail."""
+"""Figures of an audit: all days, habits by hour and weekday, one day, and predictions beside the truth."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ COLOURS = {
     "kettle": "#7F1D1D",
     "fridge": "#0072B2",
 }
-"""What is shown -> its colour; in a picture of days, the later lies over the earlier."""
+"""State or appliance -> colour; of several at the same time, the last in this order is shown."""
 
 _HOURS = [0, 6, 12, 18]
 _HABIT_COLUMNS = 2
-_TOP_PX, _HOURS_PX, _FOOT_PX = 30, 40, 110
-"""Room above a picture, for the hours below it, and for hours and legend together."""
+_TOP_PX, _HOURS_PX, _FOOT_PX = 30, 52, 122
+"""Space above a figure, for its hours, and for hours and legend together."""
 _TRUTH, _GUESS = "#202124", "#D55E00"
 
 
@@ -51,7 +51,7 @@ def days_at_a_glance_figure(days: Sequence[date], shown: FloatArray, names: Sequ
 
 
 def habits_figure(panels: Mapping[str, tuple[str, FloatArray]]) -> go.Figure:
-    """Draw an hour-by-weekday map for each name; its value is (unit of the figures, (7, 24) means)."""
+    """Draw a map by hour and weekday for each name -> (unit, (7, 24) means)."""
     rows = math.ceil(len(panels) / _HABIT_COLUMNS)
     titles = [f"<b>{look.readable(name)}</b>" for name in panels]
     figure = make_subplots(
@@ -81,7 +81,7 @@ def audited_day_figure(
     probability: Mapping[str, FloatArray],
     quiet: Sequence[tuple[str, int, int]],
 ) -> go.Figure:
-    """Draw one day: the meter with sleep and absence behind it, and how likely each appliance was on."""
+    """Draw one day: the meter, with sleep and absence shaded, and the probability of each appliance."""
     titles = ["<b>What the meter shows</b>", *(f"<b>{look.readable(name)}</b>" for name in probability)]
     rows = len(titles)
     heights = [2.6, *[0.7] * (rows - 1)]
@@ -94,7 +94,7 @@ def audited_day_figure(
         row_heights=heights,
         vertical_spacing=30 / height,
     )
-    x, axis = look.clock(minutes)
+    x = look.time_axis(panels, minutes, last_row=rows)
     panels.add_traces(look.area(x, reading_w, "meter", "#5f6368"), 1, 1)
     for row, (name, likely) in enumerate(probability.items(), start=2):
         panels.add_trace(_likely(x, likely, name), row, 1)
@@ -113,7 +113,6 @@ def audited_day_figure(
     for state in dict.fromkeys(state for state, _, _ in quiet):
         panels.add_trace(_key(f"seems {state}", COLOURS[state]), 1, 1)
     look.head_panels(panels)
-    panels.update_xaxes(**axis)
     panels.update_yaxes(**look.WATTS, row=1)
     figure = look.figure_of(panels, f"{minutes[0]:%A %d %B %Y}", height)
     figure.for_each_trace(lambda trace: trace.update(showlegend=bool(trace.name.startswith("seems"))))
@@ -121,7 +120,7 @@ def audited_day_figure(
 
 
 def agreement_figure(minutes: pd.DatetimeIndex, panels: Mapping[str, Mapping[str, FloatArray]]) -> go.Figure:
-    """Draw, for each appliance, when it was truly on (first row) and when each attacker says so."""
+    """Draw for each appliance when it was on (first lane), and when by each attacker."""
     rows = len(panels)
     figure = make_subplots(
         rows,
@@ -130,10 +129,13 @@ def agreement_figure(minutes: pd.DatetimeIndex, panels: Mapping[str, Mapping[str
         vertical_spacing=0.3 / rows,
         subplot_titles=[f"<b>{look.readable(name)}</b>" for name in panels],
     )
-    x, axis = look.clock(minutes)
+    x = look.time_axis(figure, minutes, last_row=rows)
     for row, lanes in enumerate(panels.values(), start=1):
         marks = np.stack(
-            [np.where(np.nan_to_num(said) >= 0.5, 1 + (n > 0), 0) for n, said in enumerate(lanes.values())]
+            [
+                np.where(np.nan_to_num(predicted) >= 0.5, 1 + (n > 0), 0)
+                for n, predicted in enumerate(lanes.values())
+            ]
         )
         edges = np.append(x, x[-1] + np.timedelta64(1, "m"))
         scale = {0.0: "#f1f3f4", 1.0: _TRUTH, 2.0: _GUESS}
@@ -143,14 +145,13 @@ def agreement_figure(minutes: pd.DatetimeIndex, panels: Mapping[str, Mapping[str
         figure.add_trace(cells, row, 1)
         figure.update_yaxes(**look.strip_axis(list(lanes)), row=row)
     look.head_panels(figure)
-    figure.update_xaxes(**axis)
     lanes_each = max(len(lanes) for lanes in panels.values())
-    height = 60 + rows * (40 + 20 * lanes_each)
-    return look.figure_of(figure, "True and read", height).update_layout(hovermode="closest")
+    height = 76 + rows * (40 + 20 * lanes_each)
+    return look.figure_of(figure, "True and read", height).update_layout(hovermode="closest", margin_b=56)
 
 
 def _legend_below(figure: go.Figure) -> go.Figure:
-    """Put the legend under the hours of the axis, where a narrow screen has room for its rows."""
+    """Put the legend below the axis, where a narrow screen has room for several rows."""
     plot_px = figure.layout.height - _TOP_PX - _FOOT_PX
     return figure.update_layout(legend_y=-_HOURS_PX / plot_px, legend_yanchor="top", margin_b=_FOOT_PX)
 
@@ -168,7 +169,7 @@ def _likely(x: Any, probability: FloatArray, name: str) -> go.Scatter:
 
 
 def _key(name: str, colour: str) -> go.Scatter:
-    """Make an entry of the legend without a line of its own."""
+    """Return an entry of the legend without data."""
     marker = {"color": colour, "size": 11, "symbol": "square"}
     return go.Scatter(x=[None], y=[None], mode="markers", marker=marker, name=name, hoverinfo="skip")
 

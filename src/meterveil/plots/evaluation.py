@@ -1,4 +1,4 @@
-"""Pictures of measured defences: what attackers read before and behind them, and what protection costs."""
+"""Figures of an evaluation: attackers without and with a defence, and defences by energy moved."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ METRICS = {
 }
 _KINDS = {
     "raw": ("without the defence", "#bdc1c6"),
-    "fixed": ("behind it, fixed", look.METER),
-    "adaptive": ("behind it, adaptive", look.DECOY),
+    "fixed": ("with it, fixed", look.METER),
+    "adaptive": ("with it, adaptive", look.DECOY),
 }
 _LEVELS = {"raw": ("without a defence", "dash"), "prior": ("prior (never looks)", "dashdot")}
-"""Level that a meter can tell between -> its name and the dashes of its line."""
+"""Level -> its name and the dashes of its line."""
 
 _SIDES = {
     "top right": np.array([0.1, 0.04]),
@@ -32,13 +32,13 @@ _SIDES = {
     "top left": np.array([-0.1, 0.04]),
     "bottom left": np.array([-0.1, -0.04]),
 }
-"""Side of a point -> where the middle of its name lies, as a share of the picture; of a phone's, too."""
+"""Side of a point -> offset of the middle of its label, as a share of the figure."""
 _TEXT_SHARE = 0.35
-"""Share of a phone's picture that a long name takes: nearer to an edge, it points away from it."""
+"""Share of a phone's width that a long label takes."""
 
 
 class Point(NamedTuple):
-    """A defence in the scatter: what it moves in a day, and what is still read behind it."""
+    """Defence in the scatter: energy moved a day, and F1 of the strongest attacker."""
 
     name: str
     throughput_kwh: float
@@ -50,10 +50,10 @@ class Point(NamedTuple):
 def reading_figure(
     scores: Mapping[str, Mapping[str, Mapping[str, Score]]], prior: Mapping[str, float], title: str = ""
 ) -> go.Figure:
-    """Draw a panel for each metric: bars of every attacker without the defence, and behind it.
+    """Draw a panel for each metric: bars of every attacker without and with the defence.
 
     `scores` is metric -> raw, fixed or adaptive -> attacker -> mean over appliances, with its spread over
-    seeds; `prior` is metric -> what the attacker scores that never looks.
+    seeds; `prior` is metric -> score of guessing from routine.
     """
     shown = [metric for metric in METRICS if scores.get(metric)]
     heads = [f"<b>{METRICS[metric]}</b>" for metric in shown]
@@ -76,9 +76,9 @@ def reading_figure(
 def defences_figure(
     points: Sequence[Point], prior: float, raw: float, threat: str, title: str = ""
 ) -> go.Figure:
-    """Draw every defence by the energy it moves and by what the strongest attacker still reads.
+    """Draw every defence by the energy it moves and by F1 of the strongest attacker.
 
-    Down and left is better; between the lines lies all that a meter can tell beyond habits.
+    Down and left is better. The lines are the attacker without a defence and guessing from routine.
     """
     widest_kwh = 1.2 * max(point.throughput_kwh for point in points) + 0.5
     top = 1.12 * max(raw, prior, *(np.nanmax([point.f1, point.f1_high]) for point in points))
@@ -124,7 +124,7 @@ def _spreads(scores: Mapping[str, Score]) -> dict[str, Any] | None:
 
 
 def _level_line(kind: str) -> dict[str, Any]:
-    """Name a level in the legend: words on the line would run into the names of points."""
+    """Return a level line, named in the legend: a label on the line would cover those of points."""
     words, dash = _LEVELS[kind]
     return {"name": words, "legendgroup": kind, "line": {"color": look.INK, "width": 1.4, "dash": dash}}
 
@@ -138,9 +138,9 @@ def _bounds(points: Sequence[Point]) -> dict[str, Any] | None:
 
 
 def _sides(points: Sequence[Point], levels_f1: Sequence[float], top: float, widest_kwh: float) -> list[str]:
-    """Put each name on the side of its point that is farthest from other points, names and lines.
+    """Put each label on the side of its point that is farthest from other points, labels and lines.
 
-    Each is placed in turn, thrice over: a name may have to make way for one that came after it.
+    Three rounds: a label may have to move for one that was placed after it.
     """
     marks = [np.array([point.throughput_kwh / widest_kwh, point.f1 / top]) for point in points]
     lines = [level / top for level in levels_f1]
@@ -154,17 +154,17 @@ def _sides(points: Sequence[Point], levels_f1: Sequence[float], top: float, wide
 
 
 def _sides_inside(mark: FloatArray) -> list[str]:
-    """List the sides on which a name does not run over the edge of a narrow picture."""
+    """List the sides on which a label stays inside a narrow figure."""
     is_free = _TEXT_SHARE < mark[0] < 1 - _TEXT_SHARE
     return [side for side in _SIDES if is_free or side.endswith("right") == (mark[0] < 0.5)]
 
 
 def _room(place: FloatArray, others: Sequence[FloatArray], lines: Sequence[float]) -> float:
-    """Measure how far the middle of a name is from the nearest thing that it could run into."""
+    """Return the distance of a label from the nearest point, label or line."""
     return min(*(_gap(place, other) for other in others), *(abs(float(place[1]) - line) for line in lines))
 
 
 def _gap(first: FloatArray, second: FloatArray) -> float:
-    """Measure how far two places are apart; text is wide, so what lies beside it is nearer."""
+    """Return a distance that counts horizontal gaps less, since text is wide."""
     across, up = np.abs(first - second)
     return float(np.hypot(across / 4, up))

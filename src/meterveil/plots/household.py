@@ -1,4 +1,4 @@
-"""Pictures of what was measured: a day with every appliance, and how much of the record is known."""
+"""Figures of a record: a day with every appliance, and the share of known minutes."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from meterveil.plots import look
 
 _PANEL_PX = 104
 _LEAST_RANGE_W = 10.0
-"""An appliance that was off all day is a line at zero, not a picture of its noise."""
+"""Smallest range of an axis, so that standby noise looks like zero."""
 _KNOWN_COLOURS = {0.0: "#f1f3f4", 0.01: "#D55E00", 50.0: "#F5C09A", 90.0: "#A9CFE6", 100.0: look.METER}
 """Percent of known minutes -> colour: grey for none, orange for few, and a step between most and all."""
 
 
 def household_figure(part: Household, when: str) -> go.Figure:
-    """Draw a day or so: the aggregate on top, every appliance of which anything is known below it."""
+    """Draw a day: the aggregate on top, below it every appliance with a reading."""
     known = {name: watts for name, watts in all_channels(part).items() if not np.all(np.isnan(watts))}
     titles = [_panel_title(part, name, watts) for name, watts in known.items()]
     rows = max(len(known), 1)
@@ -29,21 +29,20 @@ def household_figure(part: Household, when: str) -> go.Figure:
     panels = make_subplots(
         rows, 1, shared_xaxes=True, subplot_titles=titles, vertical_spacing=min(gap, 0.9 / rows)
     )
-    x, axis = look.clock(part.minutes)
+    x = look.time_axis(panels, part.minutes, last_row=rows)
     colours = look.colours_of(list(part.appliances_w))
     for row, (name, watts) in enumerate(known.items(), start=1):
         colour = colours.get(name, "#5f6368")
         panels.add_traces(look.area(x, watts, look.readable(name), colour), row, 1)
         panels.update_yaxes(range=_range_w(watts), ticksuffix=part.units.get(name, "W"), row=row)
     look.head_panels(panels)
-    panels.update_xaxes(**axis)
     panels.update_yaxes(nticks=4, tickformat=look.WATTS["tickformat"])
-    figure = look.figure_of(panels, f"{part.name}, {when}", 90 + _PANEL_PX * rows)
-    return figure.update_layout(showlegend=False, hovermode="x")
+    figure = look.figure_of(panels, f"{part.name}, {when}", 106 + _PANEL_PX * rows)
+    return figure.update_layout(showlegend=False, hovermode="x", margin_b=56)
 
 
 def coverage_figure(household: Household) -> go.Figure:
-    """Draw which share of each day is known, one row for each channel."""
+    """Draw the share of known minutes of each day, one row per channel."""
     days, known = by_day(household)
     names = [look.readable(name) for name in all_channels(household)]
     edges = np.array([*days, days[-1] + timedelta(days=1)], dtype="datetime64[D]")

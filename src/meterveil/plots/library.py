@@ -1,4 +1,4 @@
-"""A picture of the signatures that a battery can replay."""
+"""Figure of the signatures that a battery can replay."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from meterveil.plots import look
 _COLUMNS = 2
 _ROW_PX = 165
 _GAP_PX = 60
-"""Room between rows of panels, for headings of two lines."""
+"""Space between rows of panels, for headings of two lines."""
 _WIDTH_MIN = 35
-"""The paper pads every signature to this length, so that short ones look short."""
+"""Width of a panel; the paper pads every signature to this length."""
 
 
 def library_figure(library: Library, origins: Sequence[str] = ()) -> go.Figure:
     """Draw every signature on axes of the same scale, coloured by appliance.
 
-    `origins` says of each signature where it was recorded, in a word or two.
+    `origins` names the place where each signature was recorded.
     """
     signatures = library.signatures()
     rows = math.ceil(len(signatures) / _COLUMNS)
@@ -55,7 +55,7 @@ def library_figure(library: Library, origins: Sequence[str] = ()) -> go.Figure:
 
 
 def _headings(signatures: Sequence[tuple[str, FloatArray]], origins: Sequence[str]) -> list[str]:
-    """Say what a panel shows, in two lines that fit half a phone."""
+    """Write the heading of each panel in two lines that fit half a phone."""
     heads = []
     for number, (name, watts) in enumerate(signatures):
         origin = f", {origins[number]}" if number < len(origins) and origins[number] else ""

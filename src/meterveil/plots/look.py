@@ -46,12 +46,12 @@ MINUTE_MS = 60_000
 
 
 def figure_of(panels: go.Figure, title: str, height: int) -> go.Figure:
-    """Give a figure the common look, a title and a height; its width follows the screen."""
+    """Apply the common look, a title and a height; the width follows the screen."""
     return panels.update_layout(template=TEMPLATE, title_text=title, height=height)
 
 
 def head_panels(panels: go.Figure) -> None:
-    """Put the headings of panels at their left edge, small enough for a phone."""
+    """Put the headings of panels at their left edge, in a size that fits a phone."""
     panels.update_annotations(x=0, xanchor="left", font_size=13)
 
 
@@ -71,9 +71,9 @@ def sentences(notes: Iterable[str]) -> str:
 
 
 def clock(minutes: pd.DatetimeIndex) -> tuple[Any, dict[str, Any]]:
-    """Return the horizontal positions of minutes and the settings of their axis, in local time.
+    """Return the positions of minutes and the settings of their axis.
 
-    Where the clocks change, positions go on evenly and the labels say what the clock on the wall showed.
+    Where the clocks change, positions stay evenly spaced and the labels show local time.
     """
     wall = minutes.tz_localize(None)
     even = np.asarray(wall[0].to_datetime64() + np.arange(len(wall)) * np.timedelta64(1, "m"))
@@ -82,6 +82,15 @@ def clock(minutes: pd.DatetimeIndex) -> tuple[Any, dict[str, Any]]:
         return even, {**axis, "tickformat": "%H:%M"}
     marks = np.flatnonzero((wall.minute == 0) & (wall.hour % 3 == 0))
     return even, {**axis, "tickvals": even[marks], "ticktext": wall[marks].strftime("%H:%M").tolist()}
+
+
+def time_axis(figure: go.Figure, minutes: pd.DatetimeIndex, last_row: int | None = None) -> Any:
+    """Give all panels an axis of local time, named in the last row; return the positions of minutes."""
+    x, axis = clock(minutes)
+    figure.update_xaxes(**axis)
+    title = {"text": f"local time, {minutes.tz}", "font": {"size": 11}, "standoff": 4}
+    figure.update_xaxes(title=title, **({"row": last_row} if last_row else {}))
+    return x
 
 
 def milliseconds(x: Any) -> FloatArray:

@@ -1,4 +1,4 @@
-"""Pictures of what a defence did: the meter before and after, the battery, its charge and its budget."""
+"""Figures of a simulation: load and meter, battery power, state of charge and budget."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from meterveil.data.simulation import Run, figures
 from meterveil.plots import look
 
 _LABELS = 9
-"""More labels than this crowd the picture of a day."""
+"""Most labels in the picture of a day."""
 _LABEL_ROOM_MINUTES = 80
 _LABEL_LEAST_SHARE = 0.5
-"""A decoy that the battery cut shorter than this does not look like what it is called."""
+"""Smallest share of a signature that was replayed for it to be labelled."""
 
 
 def day_figure(run: Run) -> go.Figure:
-    """Draw a day: load before and meter after, battery power by decoy, state of charge and budget."""
+    """Draw a day: load and meter, battery power by decoy, state of charge and budget."""
     titles = (
         "<b>What the meter shows</b>",
         "<b>Battery power</b> (up charges, down discharges)",
@@ -31,7 +31,7 @@ def day_figure(run: Run) -> go.Figure:
     panels = make_subplots(
         3, 1, shared_xaxes=True, subplot_titles=titles, row_heights=[0.42, 0.33, 0.25], vertical_spacing=0.085
     )
-    x, axis = look.clock(run.minutes)
+    x = look.time_axis(panels, run.minutes, last_row=3)
     for trace in _before_and_after(run, x):
         panels.add_trace(trace, 1, 1)
     for trace in _battery_bars(run, x):
@@ -40,15 +40,14 @@ def day_figure(run: Run) -> go.Figure:
         panels.add_trace(trace, 3, 1)
     _mark_gaps(panels, run, x)
     look.head_panels(panels)
-    panels.update_xaxes(**axis)
     panels.update_yaxes(**look.WATTS)
     panels.update_yaxes(tickformat="", ticksuffix=" %", range=[-3, 103], row=3)
     figure = look.figure_of(panels, f"{run.household}, {run.minutes[0]:%d %B %Y}: {run.defence}", 860)
-    return figure.update_layout(legend_y=-0.07, legend_yanchor="top", margin_b=150)
+    return figure.update_layout(legend_y=-0.09, legend_yanchor="top", margin_b=160)
 
 
 def days_figure(run: Run) -> go.Figure:
-    """Draw each day of a long run: energy moved, and the charge at its end."""
+    """Draw the energy moved on each day, and the state of charge at midnight."""
     days = run.days()
     rows = [figures(run.day(day)) for day in days]
     panels = make_subplots(
@@ -80,37 +79,36 @@ def comparison_figure(runs: Sequence[Run]) -> go.Figure:
     """Draw the same day under several defences, load in grey and meter in colour."""
     titles = [f"<b>{run.defence}</b>" for run in runs]
     panels = make_subplots(len(runs), 1, shared_xaxes=True, subplot_titles=titles, vertical_spacing=0.09)
-    x, axis = look.clock(runs[0].minutes)
+    x = look.time_axis(panels, runs[0].minutes, last_row=len(runs))
     for row, run in enumerate(runs, start=1):
         for trace in _before_and_after(run, x):
             panels.add_trace(trace.update(showlegend=trace.showlegend is None and row == 1), row, 1)
     look.head_panels(panels)
-    panels.update_xaxes(**axis)
     top_w = max(_top_w(run) for run in runs)
     panels.update_yaxes(**look.WATTS, range=[0, top_w * 1.05])
     title = f"{runs[0].household}, {runs[0].minutes[0]:%d %B %Y}: defences compared"
     figure = look.figure_of(panels, title, 120 + 210 * len(runs))
-    return figure.update_layout(legend_y=-0.08, legend_yanchor="top", margin_b=90)
+    return figure.update_layout(legend_y=-0.1, legend_yanchor="top", margin_b=100)
 
 
 def hero_figure(run: Run) -> go.Figure:
-    """Draw the one picture that says it all: the true load, what the meter shows, and the decoys by name."""
-    x, axis = look.clock(run.minutes)
+    """Draw load and meter of a day in one panel, with the decoys by name."""
+    figure = go.Figure()
+    x = look.time_axis(figure, run.minutes)
     kept, outline, meter = _before_and_after(run, x)
     kept.update(y=look.whole(np.nan_to_num(np.minimum(run.load_w, run.meter_w))))
     decoys = _difference(run, x, run.battery_w > 0, "decoy: the battery charges", look.DECOY)
     hidden = _difference(run, x, run.battery_w < 0, "hidden: the battery discharges", look.HIDDEN)
-    figure = go.Figure([kept, outline, decoys, hidden, meter])
+    figure.add_traces([kept, outline, decoys, hidden, meter])
     for replay in _labelled(run):
         figure.add_annotation(_label(run, x, replay))
-    figure.update_xaxes(**axis)
     figure.update_yaxes(**look.WATTS, range=[0, _top_w(run) * 1.2])
     figure = look.figure_of(figure, f"One day in the {run.household} household with {run.defence}", 520)
-    return figure.update_layout(barmode="overlay")
+    return figure.update_layout(barmode="overlay", margin_b=56)
 
 
 class Replay(NamedTuple):
-    """One run of a decoy, by position in the run's minutes."""
+    """One replay of a signature, as positions in the minutes of the run."""
 
     name: str
     start: int
@@ -121,8 +119,9 @@ class Replay(NamedTuple):
 
 
 def replays(run: Run) -> list[Replay]:
-    """List the decoys that moved energy, in the order of time."""
-    library, found = run.setup.library, []
+    """List the replays that moved energy, in order of time."""
+    library = run.setup.library
+    replayed: list[Replay] = []
     changes = np.flatnonzero(np.diff(run.decoy, prepend=-1, append=-1))
     for start, end in pairwise(changes):
         power_w = run.battery_w[start:end]
@@ -131,12 +130,12 @@ def replays(run: Run) -> list[Replay]:
         peak = int(start) + int(np.argmax(np.abs(power_w)))
         name = library.names[run.decoy[start]]
         energy = float(np.sum(np.abs(power_w)))
-        found.append(Replay(name, int(start), int(end), peak, bool(run.battery_w[peak] > 0), energy))
-    return found
+        replayed.append(Replay(name, int(start), int(end), peak, bool(run.battery_w[peak] > 0), energy))
+    return replayed
 
 
 def _labelled(run: Run) -> list[Replay]:
-    """Choose the largest charging decoys that stand out and leave room for each other's labels."""
+    """Choose the largest charging replays whose labels do not overlap."""
     chosen: list[Replay] = []
     charging = (replay for replay in replays(run) if replay.charges and _stands_out(run, replay))
     for replay in sorted(charging, key=lambda replay: -replay.energy):
@@ -146,7 +145,7 @@ def _labelled(run: Run) -> list[Replay]:
 
 
 def _stands_out(run: Run, replay: Replay) -> bool:
-    """Tell whether this decoy is mostly whole, and a label on top of it would touch nothing else."""
+    """Return whether most of the signature was replayed and its label would cover nothing else."""
     whole = float(run.setup.library.watts[run.decoy[replay.start]].sum())
     if replay.energy < _LABEL_LEAST_SHARE * whole:
         return False
@@ -168,7 +167,7 @@ def _label(run: Run, x: Any, replay: Replay) -> dict[str, Any]:
 
 
 def _difference(run: Run, x: Any, mask: BoolArray, name: str, colour: str) -> go.Bar:
-    """Fill what lies between the load and the meter."""
+    """Fill the area between load and meter."""
     lower_w = np.minimum(run.load_w, run.meter_w)
     return go.Bar(
         x=look.milliseconds(x[mask]),
@@ -187,12 +186,12 @@ def _top_w(run: Run, part: slice = slice(None)) -> float:
 
 
 def _before_and_after(run: Run, x: Any) -> tuple[go.Scatter, go.Scatter, go.Scatter]:
-    load = look.area(x, run.load_w, "load before", look.LOAD)
-    return (*load, look.line(x, run.meter_w, "meter after", look.METER))
+    load = look.area(x, run.load_w, "load", look.LOAD)
+    return (*load, look.line(x, run.meter_w, "meter", look.METER))
 
 
 def _battery_bars(run: Run, x: Any) -> list[go.Bar]:
-    """Draw power in the colour of the decoy that it plays; power that plays none has a colour of its own."""
+    """Draw battery power in the colour of the replayed signature; other power in grey."""
     names = np.array([*run.setup.library.names, ""])[run.decoy]
     colours = look.colours_of(list(dict.fromkeys(run.setup.library.names)))
     moving = run.battery_w != 0
@@ -242,7 +241,7 @@ def _percent(x: Any, share: FloatArray, name: str, colour: str, dash: str) -> go
 
 
 def _mark_gaps(panels: go.Figure, run: Run, x: Any) -> None:
-    """Shade the minutes without a reading, in which the battery rests."""
+    """Shade minutes without a reading, in which the battery idles."""
     missing = np.isnan(run.load_w)
     edges = np.diff(missing.astype(np.int8), prepend=0, append=0)
     starts, ends = np.flatnonzero(edges == 1), np.flatnonzero(edges == -1)
@@ -257,6 +256,6 @@ def _mark_gaps(panels: go.Figure, run: Run, x: Any) -> None:
                 layer="below",
                 row=row,
                 col=1,
-                name="no reading: battery rests",
+                name="no reading: battery idles",
                 showlegend=number == 0 and row == 1,
             )
