@@ -7,18 +7,8 @@ import numpy as np
 import pytest
 
 from experiments import alignment, study
+from experiments import policy_gradients as pg
 from experiments.alignment import Panel, attacker_risk, probe_risk
-from experiments.policy_gradients import (
-    Decisions,
-    Rollouts,
-    act,
-    advantage,
-    align,
-    gradients,
-    hours_to_go,
-    paid_to_go,
-    scores,
-)
 from meterveil.attackers.protocol import Prediction
 from meterveil.core.scenario import Scenario
 from meterveil.data import synthetic
@@ -61,23 +51,23 @@ def days():
 
 @pytest.fixture(scope="module")
 def played(days):
-    return act(ManagerPolicy(network(np.random.default_rng(1)), ACTIONS), SETUP, days, 6, seed=0)
+    return pg.act(ManagerPolicy(network(np.random.default_rng(1)), ACTIONS), SETUP, days, 6, seed=0)
 
 
 def test_cosine_and_gamma_of_equal_opposite_and_orthogonal_gradients():
     rng = np.random.default_rng(0)
     sample = noisy(rng, rng.normal(size=500))
     for factor in (1.0, -1.0, 2.0):
-        compared = align(sample, factor * sample)
+        compared = pg.align(sample, factor * sample)
         assert compared.cosine.value == pytest.approx(np.sign(factor))
         assert compared.gamma.value == pytest.approx(factor)
     first, second = np.eye(1000)[:2] * 5.0
     shared_noise = rng.normal(0.0, 1.0, (200, 1000))
-    compared = align(first + shared_noise, second + shared_noise)
+    compared = pg.align(first + shared_noise, second + shared_noise)
     assert compared.inner_product.low < 0.0 < compared.inner_product.high
     assert abs(compared.cosine.value) < 0.1
     with pytest.raises(InputError, match="16"):
-        align(np.ones((2, 5)), np.ones((2, 5)))
+        pg.align(np.ones((2, 5)), np.ones((2, 5)))
 
 
 def by_hand(observation, action, begins, ends, plays, n_actions=3):
@@ -86,11 +76,11 @@ def by_hand(observation, action, begins, ends, plays, n_actions=3):
     allowed = np.ones((action.size, n_actions), dtype=bool)
     times = (np.tile(part, plays) for part in (begins, ends))
     alone = np.eye(n_actions, dtype=bool)[action.ravel()]
-    made = Decisions(episode, *times, action.ravel(), observation.reshape(-1, 6), allowed, alone)
+    made = pg.Decisions(episode, *times, action.ravel(), observation.reshape(-1, 6), allowed, alone)
     empty = np.zeros((1, 1500))
     calendar = (empty.astype(np.int64), empty.astype(np.int64))
     scenario = Scenario(empty, *calendar, empty, np.array([1440]), lead=60)
-    return Rollouts(scenario, np.zeros(plays, dtype=int), np.arange(plays), np.zeros((plays, 1440)), made)
+    return pg.Rollouts(scenario, np.zeros(plays, dtype=int), np.arange(plays), np.zeros((plays, 1440)), made)
 
 
 def moved_along(mlp, direction, step):
@@ -126,8 +116,8 @@ def test_the_estimate_is_the_slope_of_the_expected_reward_by_finite_differences(
     observation = np.stack([np.tile(first, (plays, 1)), second[chosen]], axis=1)
     made = by_hand(observation, np.stack([chosen, later], axis=1), [0, 600], [600, 1440], plays)
     paid = np.stack([pay[chosen], later_pay[chosen, later]], axis=1).ravel()
-    weight = advantage(made, paid_to_go(made, paid, gamma=1.0, reach=0))
-    estimate = gradients(made, scores(mlp, made.decisions), weight).mean(axis=0)
+    weight = pg.advantage(made, pg.paid_to_go(made, paid, gamma=1.0, reach=0))
+    estimate = pg.gradients(made, pg.scores(mlp, made.decisions), weight).mean(axis=0)
     exact = np.array([slope(axis) for axis in np.eye(len(estimate))])
     np.testing.assert_allclose(estimate, exact, atol=0.1 * np.abs(exact).max())
 
@@ -136,12 +126,12 @@ def test_risks_to_go_by_hand():
     times = (np.array([0, 100, 200]), np.array([100, 200, 1440]))
     made = by_hand(np.zeros((2, 3, 6)), np.zeros((2, 3), dtype=np.int64), *times, plays=2)
     paid = np.array([1.0, 2.0, 4.0, 8.0, 16.0, 32.0])
-    ahead = paid_to_go(made, paid, gamma=0.5, reach=0)
+    ahead = pg.paid_to_go(made, paid, gamma=0.5, reach=0)
     np.testing.assert_allclose(ahead, [3.0, 4.0, 4.0, 24.0, 32.0, 32.0])
-    further = paid_to_go(made, paid, gamma=0.5, reach=150)
+    further = pg.paid_to_go(made, paid, gamma=0.5, reach=150)
     np.testing.assert_allclose(further - ahead, [0.0, 1.0, 3.0, 0.0, 8.0, 24.0])
     hours = np.tile(np.arange(24.0), (2, 1))
-    np.testing.assert_allclose(hours_to_go(made, hours, reach=60)[:3] * 24, [276.0, 276.0, 275.0])
+    np.testing.assert_allclose(pg.hours_to_go(made, hours, reach=60)[:3] * 24, [276.0, 276.0, 275.0])
 
 
 @pytest.mark.parametrize("loss", ["mse", "rmse"])

@@ -121,7 +121,5 @@ def test_the_observations_are_recorded_and_drawn(house, tmp_path, monkeypatch):
 def test_untrained_defences_are_tabulated(house):
     figures = {name: untrained_defences.measure(name, house.learning) for name in ("none", "flat")}
     assert figures["none"].kwh.max() == 0.0 < figures["flat"].kwh.min()
-    assert untrained_defences.short_table("two days", figures).count("\n") == 5
-    assert untrained_defences.long_table("two days", figures).count("`flat`") == 1
-    page = untrained_defences.put("a <!-- x -->\nold\n<!-- end of x --> b", "x", "new")
-    assert page == "a <!-- x -->\nnew\n<!-- end of x --> b"
+    table = untrained_defences.long_table("two days", figures)
+    assert untrained_defences.put("<!-- x -->old<!-- end of x -->", "x", table).count("`flat`") == 1
