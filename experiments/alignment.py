@@ -54,7 +54,7 @@ from meterveil.defenders.manager.manager_training import key_of, train
 from meterveil.defenders.manager.probe_reward import LOSSES, ProbeReward
 from meterveil.defenders.manager.probe_training import train_probe
 from meterveil.defenders.manager.probes import Probe
-from meterveil.defenders.run_folder import CHECKPOINT, read_checkpoint
+from meterveil.defenders.run_folder import CHECKPOINT
 from meterveil.defenders.training_settings import MANAGER_PRESETS, ManagerSettings
 from meterveil.plots import look
 from meterveil.plots.saving import save
@@ -111,22 +111,17 @@ def snapshots(settings: ManagerSettings, setup: Setup, scenario: Scenario, probe
     reward = ProbeReward(probe, scenario, settings.weight, settings.loss)
     households = ppo.TrainingHouseholds(EnvParams(setup.battery, setup.library), scenario, reward, settings)
     with ppo.own_randomness():
-        networks = [ppo.actor(ppo.build(settings, households, setup.seed))]
+        model = ppo.build(settings, households, setup.seed)
+    networks = [ppo.actor(model)]
     with TemporaryDirectory() as folder:
-        path = Path(folder)
-        train(
-            settings, setup, scenario, probe, path, lambda _: networks.append(_actor(path / CHECKPOINT, key))
-        )
+
+        def keep(_: object) -> None:
+            ppo.restore(Path(folder) / CHECKPOINT, model, households, key)
+            networks.append(ppo.actor(model))
+
+        train(settings, setup, scenario, probe, Path(folder), keep)
     last = len(networks) - 1
     return [Snapshot(round(share * last), networks[round(share * last)]) for share in SHARES]
-
-
-def _actor(checkpoint: Path, key: str) -> Mlp:
-    """Read the actor out of the checkpoint that an update has written."""
-    policy = read_checkpoint(checkpoint, key)[1]["policy"]
-    layers = ("mlp_extractor.policy_net.0", "mlp_extractor.policy_net.2", "action_net")
-    weights = tuple(np.ascontiguousarray(policy[f"{layer}.weight"].T) for layer in layers)
-    return Mlp(weights, tuple(policy[f"{layer}.bias"] for layer in layers))
 
 
 def probe_risk(rollouts: Rollouts, reward: ProbeReward) -> Risk:
