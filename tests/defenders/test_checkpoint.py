@@ -42,33 +42,21 @@ def test_a_stopped_training_ends_with_the_weights_of_one_that_was_not(tmp_path, 
             train(*lesson(**changes), tmp_path, stop_after(updates))
     resumed = train(*lesson(**changes), tmp_path)
     assert resumed.curve == whole.curve
+    heard = []
+    again = train(*lesson(**changes), tmp_path, heard.append)
+    assert not heard, "a finished training is not trained again"
     for name, part in whole.policy.network.arrays().items():
         np.testing.assert_array_equal(resumed.policy.network.arrays()[name], part)
+        np.testing.assert_array_equal(again.policy.network.arrays()[name], part)
 
 
-def test_a_finished_training_is_not_trained_again(tmp_path):
-    first = train(*lesson(), tmp_path)
-    heard = []
-    again = train(*lesson(), tmp_path, heard.append)
-    assert not heard
-    np.testing.assert_array_equal(first.policy.network.weights[0], again.policy.network.weights[0])
-
-
-def test_tensorboard_finds_the_reward_of_every_update(tmp_path):
+def test_a_checkpoint_of_another_training_and_a_damaged_one_are_refused(tmp_path):
     with pytest.raises(StoppedError):
         train(*lesson(), tmp_path, stop_after(2))
     (events,) = (tmp_path / "tensorboard").iterdir()
     assert b"train/entropy_loss" in events.read_bytes()
-
-
-def test_a_checkpoint_of_another_lesson_is_refused(tmp_path):
-    with pytest.raises(StoppedError):
-        train(*lesson(), tmp_path, stop_after(1))
     with pytest.raises(InputError, match="belongs to another training"):
         train(*lesson(seed=5), tmp_path)
-
-
-def test_a_damaged_checkpoint_is_refused(tmp_path):
     (tmp_path / CHECKPOINT).write_bytes(b"\x80\x04 a pickle, say")
     with pytest.raises(InputError, match="is not a checkpoint, or damaged"):
         train(*lesson(), tmp_path)
@@ -79,7 +67,8 @@ def command(out, *more):
     return [*verb, "--budget-days", "30", "--seed", "4", "--out", str(out), *more]
 
 
-def test_a_training_killed_outright_resumes_and_ends_with_the_same_weights(tmp_path):
+@pytest.mark.slow
+def test_a_killed_training_resumes_and_ends_with_the_same_weights(tmp_path):
     world = {**os.environ, "OMP_NUM_THREADS": "1"}
     killed, whole = tmp_path / "killed", tmp_path / "whole"
     process = subprocess.Popen(command(killed), env=world, stderr=subprocess.DEVNULL)

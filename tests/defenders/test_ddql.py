@@ -50,6 +50,7 @@ def test_flat_learns_to_level_a_load_of_two_levels(levelled):
     assert levelled.meter_w.std() < idle.meter_w.std()
 
 
+@pytest.mark.slow
 def test_where_cost_alone_counts_wear_keeps_the_battery_from_levelling(levelled):
     frugal = play(train(*lesson(settings=QUICK, weight=0.0)).policy)
     assert np.clip(frugal.power_w, 0.0, None).sum() < 0.5 * np.clip(levelled.power_w, 0.0, None).sum()
@@ -104,6 +105,7 @@ def test_unknown_minutes_do_not_teach_the_h_network():
     assert np.isfinite(signal().learn(load_w, load_w))
 
 
+@pytest.mark.slow
 def test_mi_hides_more_than_it_would_by_resting():
     """A fresh H-network, taught by each meter's own days, misses more of the loads with the defence."""
     rng = np.random.default_rng(0)

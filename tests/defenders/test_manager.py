@@ -55,32 +55,32 @@ def test_it_learns_to_prefer_the_only_signature_that_pays(masked):
     assert trained.curve[-1].reward_per_decision > 1.5 * trained.curve[0].reward_per_decision
 
 
-def test_the_same_seed_gives_the_same_weights_and_another_seed_others():
-    first, again, other = (train(*lesson(seed=seed)) for seed in (1, 1, 2))
-    for mine, same, different in zip(
-        *(trained.policy.network.weights for trained in (first, again, other)), strict=True
-    ):
-        np.testing.assert_array_equal(mine, same)
-        assert not np.array_equal(mine, different)
-    assert first.curve == again.curve
+@pytest.fixture(scope="module")
+def trained():
+    return train(*lesson(seed=1))
 
 
-def test_training_leaves_the_global_generators_and_threads_alone():
+def test_the_same_seed_gives_the_same_weights_another_seed_others_and_global_state_is_kept(trained):
     torch.manual_seed(3)
-    np.random.seed(3)  # noqa: NPY002  that is what must survive
-    train(*lesson())
+    np.random.seed(3)  # noqa: NPY002  used by training
+    heard = []
+    again = train(*lesson(seed=1), on_update=heard.append)
     after = torch.rand(1).item(), np.random.random()  # noqa: NPY002
     torch.manual_seed(3)
     np.random.seed(3)  # noqa: NPY002
     assert after == (torch.rand(1).item(), np.random.random())  # noqa: NPY002
+    other = train(*lesson(seed=2))
+    networks = (run.policy.network.weights for run in (trained, again, other))
+    for mine, same, different in zip(*networks, strict=True):
+        np.testing.assert_array_equal(mine, same)
+        assert not np.array_equal(mine, different)
+    assert trained.curve == again.curve == tuple(heard)
 
 
-def test_the_budget_counts_simulated_minutes():
-    seen = []
-    trained = train(*lesson(), on_update=seen.append)
-    assert seen == list(trained.curve)
-    assert seen[-2].minutes < TINY.budget_minutes <= seen[-1].minutes
-    assert [update.decisions for update in seen] == [256 * (n + 1) for n in range(len(seen))]
+def test_the_budget_counts_simulated_minutes(trained):
+    curve = trained.curve
+    assert curve[-2].minutes < TINY.budget_minutes <= curve[-1].minutes
+    assert [update.decisions for update in curve] == [256 * (n + 1) for n in range(len(curve))]
 
 
 def test_days_of_the_slots_overlap_and_every_later_one_begins_at_midnight():
@@ -134,8 +134,7 @@ def test_a_sampled_policy_draws_as_often_as_its_odds_say():
     np.testing.assert_allclose(np.bincount(drawn) / count, odds, atol=1e-4)
 
 
-def test_a_trained_policy_keeps_the_battery_s_laws_and_rests_in_gaps():
-    trained = train(*lesson())
+def test_a_trained_policy_keeps_the_battery_s_laws_and_rests_in_gaps(trained):
     world = scenario(days=4, seed=5, gaps=True)
     for choice in ("sampled", "greedy"):
         trace = play(replace(trained.policy, choice=choice), world)
@@ -178,11 +177,7 @@ def test_discounting_by_minutes_is_gamma_to_the_power_of_what_a_decision_took():
     np.testing.assert_allclose(buffer.returns[:, 0], [first + 0.5, middle + 0.25, last + 1.0], rtol=1e-6)
 
 
-def test_a_manager_that_discounts_by_minutes_trains():
-    curve = train(*lesson(discount="minute")).curve
-    assert curve[-1].minutes >= TINY.budget_minutes
-
-
+@pytest.mark.slow
 def test_with_lambda_zero_it_learns_not_to_wear_the_battery_out():
     changes = {"budget_days": 12, "gamma": 0.5, "learning_rate": 3e-3, "reward_scale": 20.0, "weight": 0.0}
     trained = train(*lesson(world=replace(scenario(), price=np.zeros((2, 1500))), **changes))
@@ -258,10 +253,9 @@ def test_the_names_of_the_settings_are_those_of_probes_and_losses():
     assert set(LOSSES) == set(REWARD_LOSSES)
 
 
-def test_another_library_than_the_trained_one_is_refused():
-    policy = train(*lesson()).policy
+def test_another_library_than_the_trained_one_is_refused(trained):
     with pytest.raises(InputError, match="trained with 3 signatures, the library has 2"):
-        play(policy, library=LIBRARY.subset([0, 1]))
+        play(trained.policy, library=LIBRARY.subset([0, 1]))
 
 
 def test_everything_that_changes_what_is_learned_changes_the_key():

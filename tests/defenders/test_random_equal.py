@@ -70,6 +70,7 @@ def test_where_nothing_can_be_discharged_all_of_it_is_charged():
     np.testing.assert_allclose(trace.power_w.sum(axis=1) / 60_000, 1.0, rtol=0.05)
 
 
+@pytest.mark.slow
 def test_real_days_move_the_target_within_five_percent_and_end_away_from_the_limits(real_data):
     library, policy = settings.library(), RandomEqual()
     redd = load(real_data / "redd" / "low_freq", 2, appliances=[])
