@@ -3,9 +3,10 @@ from importlib.resources import files
 import numpy as np
 import pandas as pd
 import pytest
-from meterveil.bench.significance import delta, headline_percent, is_harmful
 from scipy import stats
 
+from meterveil.bench.estimates import is_harmful
+from meterveil.bench.metrics import delta, headline_percent
 from meterveil.bench.reported import ATTACKERS, TABLES, cases, table
 from meterveil.data.protocols import PROTOCOLS, REDD_EVALUATION_DAYS, UKDALE_EVALUATION_DAYS
 from meterveil.errors import InputError

@@ -1,141 +1,143 @@
-"""Result cards that were measured elsewhere: held against what a card must say, and kept without change."""
+"""Results that were measured elsewhere: checked against what a leaderboard needs, and copied unchanged."""
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from pydantic import ValidationError
+import numpy as np
+import pandas as pd
 
-from meterveil.bench.cards import SUBMITTED, Card, files, path_of
-from meterveil.bench.documents import Document, faults
-from meterveil.bench.entries import incomplete, needed_settings
+from meterveil.bench import results
+from meterveil.bench.results import IDENTITY, NUMBERS, Run
 from meterveil.data import outputs
 from meterveil.errors import InputError
 
+AT_MOST_LESS = 0.1
+"""Share by which the random baseline may move less energy than the defence beside it (D8)."""
+
+_HEADLINES = {
+    "all": ("rmse_increase_percent", "f1_reduction_percent"),
+    "strongest": ("f1", "f1_undefended", "f1_leak"),
+    "prior": ("f1",),
+}
+"""Attacker -> metrics that an entry must have under both threat models (D11)."""
+
+_BATTERY = (
+    *("throughput_kwh", "soc_end", "energy_cost", "degradation_cost", "total_cost", "soc_neutral_cost"),
+)
+_SETTINGS = {"training": "the days that were trained on", "test": "the days of the test"}
+_CELL = ["dataset", "house", "days", "aggregate", "battery", "defence"]
 _COMMIT = re.compile(r"(.+-g)?[0-9a-f]{7,40}")
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,59}")
-
-
-class Problem(NamedTuple):
-    """What is wrong, and where."""
-
-    where: str
-    what: str
+_BASELINE = "random_equal"
 
 
 class Submission(NamedTuple):
-    """Cards as they came, and everything that is wrong with them."""
+    """Figures and runs of a folder, and every problem with them as where and what."""
 
-    documents: tuple[dict[str, Any], ...]
-    problems: tuple[Problem, ...]
-
-
-def read_submission(paths: Sequence[Path]) -> Submission:
-    """Read files of cards, or all below a folder, and hold them against what a card must say."""
-    documents: list[dict[str, Any]] = []
-    problems: list[Problem] = []
-    for path in _files(paths):
-        try:
-            found = _parsed(path)
-        except (OSError, ValueError, RecursionError) as error:
-            problems.append(Problem(str(path), f"is no file of result cards: {error}"))
-            continue
-        for document in found:
-            wrong = list(_wrong(document))
-            problems += [Problem(f"{path}: {_named(document)}", what) for what in wrong]
-            documents += [] if wrong else [document]
-    problems += [Problem(where, what) for where, what in incomplete(documents)]
-    return Submission(tuple(documents), tuple(problems))
+    figures: pd.DataFrame
+    runs: dict[str, Run]
+    problems: tuple[tuple[str, str], ...]
 
 
-def keep(results: Path, name: str, documents: Iterable[dict[str, Any]]) -> list[Path]:
-    """Write cards below `submitted/NAME`, all or none; a card that is there already is never changed."""
+def read_submission(folder: Path) -> Submission:
+    """Read a folder of results and check its rows, its runs, and its entries for the leaderboard."""
+    figures, runs = results.read(folder), results.read_runs(folder)
+    problems = [*_row_problems(figures), *_run_problems(figures, runs), *_entry_problems(figures)]
+    return Submission(figures, runs, tuple(problems))
+
+
+def write_submission(folder: Path, name: str, figures: pd.DataFrame, runs: Mapping[str, Run]) -> Path:
+    """Copy figures and runs to `submitted/NAME` of a folder of results; figures there are never changed."""
     if not _NAME.fullmatch(name):
-        raise InputError(f"--name {name!r} is no name; use up to 60 of a to z, 0 to 9, - and _")
-    rows: dict[Path, dict[str, dict[str, Any]]] = {}
-    for document in documents:
-        path = path_of(results / SUBMITTED / name, *(document[part] for part in ("table", "dataset", "row")))
-        kept = rows.setdefault(path, _kept(path))
-        if kept.setdefault(document["key"], document) != document:
-            raise InputError(
-                f"{path} holds another card of {_named(document)}, and cards are never changed; give the "
-                "new measurement another --name"
-            )
-    texts = {path: json.dumps([*kept.values()], indent=1) + "\n" for path, kept in rows.items()}
-    outputs.write_all({path: outputs.text_writer(text) for path, text in texts.items()})
-    return list(texts)
+        raise InputError(f"name is {name!r}; use up to 60 of a to z, 0 to 9, - and _")
+    place = folder / results.SUBMITTED / name
+    path = place / "figures.csv"
+    known = results.read_file(path) if path.exists() else figures.iloc[:0]
+    both = known.merge(figures, on=list(IDENTITY), suffixes=("", "_new"))
+    old, new = (both[[f"{column}{end}" for column in NUMBERS]].to_numpy() for end in ("", "_new"))
+    if not ((old == new) | (np.isnan(old) & np.isnan(new))).all():
+        raise InputError(f"{place} holds other values of the same figures; give the new ones another name")
+    text = results.to_csv(pd.concat([known, figures]))
+    merged = {**results.read_runs(place), **runs}
+    outputs.write_all(
+        {
+            path: outputs.text_writer(text),
+            place / results.RUNS: outputs.text_writer(results.runs_text(merged.values())),
+        }
+    )
+    return place
 
 
-def _files(paths: Sequence[Path]) -> Iterator[Path]:
-    for path in paths:
-        if not path.exists():
-            raise InputError(f"there is no {path}; give files of result cards, or a folder of them")
-        found = files(path) if path.is_dir() else [path]
-        if not found:
-            raise InputError(f"{path} holds no result cards; give the --results of meterveil evaluate")
-        yield from found
+def _row_problems(figures: pd.DataFrame) -> Iterator[tuple[str, str]]:
+    checks = {
+        "value: not a finite number": np.isinf(figures[list(NUMBERS)]).any(axis=1),
+        "threat: use clean, fixed, adaptive or nothing": ~figures["threat"].isin(
+            ["", "clean", "fixed", "adaptive"]
+        ),
+        "metric: empty": figures["metric"] == "",
+        "seeds and n_days: at least 1 for a measured figure": figures["value"].notna()
+        & ((figures["seeds"] < 1) | (figures["n_days"] < 1)),
+        "spread: below 0": figures["spread"] < 0,
+        "low and high: in the wrong order": figures["low"] > figures["high"],
+        "the same figure occurs twice": figures.duplicated(list(IDENTITY)),
+    }
+    for what, wrong in checks.items():
+        for row in figures[np.asarray(wrong)].head(3).to_dict("records"):
+            yield ", ".join(str(row[name]) for name in IDENTITY if row[name] != ""), what
 
 
-def _parsed(path: Path) -> list[Any]:
-    """Read a list of cards, or one."""
-    document = json.loads(path.read_text(encoding="utf-8"), parse_constant=_refuse)
-    return document if isinstance(document, list) else [document]
+def _run_problems(figures: pd.DataFrame, runs: Mapping[str, Run]) -> Iterator[tuple[str, str]]:
+    for key in figures["run"].unique():
+        run = runs.get(key)
+        if run is None:
+            yield f"run {key!r}", f"{results.RUNS} does not describe it"
+            continue
+        if not _COMMIT.fullmatch(run.commit):
+            yield f"run {key}", f"commit is {run.commit!r}; measure from a clean git checkout of meterveil"
+        for name, meaning in _SETTINGS.items():
+            if not run.settings.get(name):
+                yield f"run {key}", f"settings lack {name}: {meaning}"
 
 
-def _refuse(constant: str) -> None:
-    raise ValueError(f"{constant} is no number; write null")
+def _entry_problems(figures: pd.DataFrame) -> Iterator[tuple[str, str]]:
+    played = figures[(figures["battery"] != "") & (figures["threat"] != "clean")]
+    for conditions, board in played.groupby(_CELL[:-1]):
+        moved = board[board["metric"] == "throughput_kwh"].set_index("defence")["value"]
+        for defence, part in board.groupby("defence"):
+            where = ", ".join(map(str, (*conditions, defence)))
+            yield from ((where, text) for text in _lacking(part))
+            yield from ((where, text) for text in _lacking_baseline(str(defence), moved))
 
 
-def _wrong(document: Any) -> Iterator[str]:
-    """Say what is wrong with a card by itself."""
-    try:
-        checked = Document.model_validate(document)
-    except ValidationError as error:
-        yield from faults(error)
+def _lacking(part: pd.DataFrame) -> Iterator[str]:
+    told = part[part["value"].notna() | (part["note"] != "")]
+    known = set(told[["threat", "attacker", "metric"]].itertuples(index=False, name=None))
+    for threat in ("fixed", "adaptive"):
+        wanted = [(attacker, metric) for attacker, names in _HEADLINES.items() for metric in names]
+        yield from _missing(f"{threat} attackers (D11)", [(threat, *key) for key in wanted], known)
+    yield from _missing("battery figures (D7)", [("", "", metric) for metric in _BATTERY], known)
+
+
+def _missing(
+    title: str, wanted: Sequence[tuple[str, str, str]], known: set[tuple[str, ...]]
+) -> Iterator[str]:
+    lacking = [" ".join(filter(None, key[1:])) for key in wanted if key not in known]
+    if lacking:
+        yield f"{title}: no {', '.join(lacking)}; measure with meterveil evaluate"
+
+
+def _lacking_baseline(defence: str, moved: pd.Series[float]) -> Iterator[str]:
+    """Ask for a random baseline that moves as much: moving more energy alone hurts attackers too (D8)."""
+    own_kwh = float(moved.get(defence, 0.0))
+    if not own_kwh or defence.startswith(_BASELINE):
         return
-    card = checked.card()
-    if checked.key != card.key:
-        yield f"key: it is {checked.key}, but what the card says hashes to {card.key}; measure it again"
-    yield from _wrong_commit(checked.commit)
-    yield from _wrong_settings(card)
-
-
-def _wrong_commit(commit: str) -> Iterator[str]:
-    if not commit:
-        yield "commit: it is empty; measure with meterveil from a git checkout (pip install -e)"
-    elif commit.endswith("-dirty"):
-        yield f"commit: {commit} had uncommitted changes; commit them and measure again"
-    elif not _COMMIT.fullmatch(commit):
-        yield f"commit: {commit!r} is no commit; keep what meterveil wrote"
-
-
-def _wrong_settings(card: Card) -> Iterator[str]:
-    needed = needed_settings(card.table, card.threat_model)
-    is_excused = card.measured is None and card.note
-    for name, meaning in needed.items():
-        if not is_excused and not card.settings.get(name):
-            yield f"settings.{name}: it is missing; it names {meaning}"
-    try:
-        json.dumps(card.settings, allow_nan=False)
-    except ValueError:
-        yield "settings: a number in it is not finite"
-
-
-def _kept(path: Path) -> dict[str, dict[str, Any]]:
-    """Read the cards that a file holds, by key."""
-    if not path.exists():
-        return {}
-    try:
-        return {document["key"]: document for document in json.loads(path.read_text(encoding="utf-8"))}
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise InputError(f"{path} is damaged ({error}); restore it, or give another --name") from error
-
-
-def _named(document: Any) -> str:
-    if not isinstance(document, dict):
-        return "no card"
-    return " / ".join(str(document.get(part, "?")) for part in ("table", "dataset", "row", "column"))
+    baselines = moved[moved.index.str.startswith(_BASELINE)]
+    if not (baselines >= own_kwh * (1.0 - AT_MOST_LESS)).any():
+        yield (
+            f"it moves {own_kwh:.2f} kWh a day and there is no random baseline with equal throughput (D8); "
+            f"also measure {_BASELINE}:{own_kwh:.2f}"
+        )

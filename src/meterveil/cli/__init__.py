@@ -17,7 +17,7 @@ from meterveil.cli.data import app as data
 from meterveil.cli.demo import demo
 from meterveil.cli.evaluate import evaluate
 from meterveil.cli.export import export
-from meterveil.cli.report import report
+from meterveil.cli.report import report, results
 from meterveil.cli.reproduce import reproduce
 from meterveil.cli.signatures import app as signatures
 from meterveil.cli.simulate import simulate
@@ -36,6 +36,7 @@ app.command("export")(export)
 app.add_typer(signatures, name="signatures")
 app.command("reproduce")(reproduce)
 app.command("report")(report)
+app.command("results")(results)
 app.command("submit")(submit)
 
 

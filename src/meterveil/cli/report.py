@@ -1,73 +1,83 @@
-"""`meterveil report`: everything that was measured, beside the paper, on one page."""
+"""`meterveil report` and `meterveil results`: the measured figures, beside the paper's or as rows."""
 
 # ruff: noqa: PLC0415  heavy imports wait for the verb
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from meterveil.cli import options as opt
 
-if TYPE_CHECKING:
-    from meterveil.bench.report.reading import Results
+Results = Annotated[Path, typer.Option(help="Folder of results.")]
 
 
 def report(
     *,
-    results: Annotated[Path, typer.Option(help="Folder of result cards.")] = Path("results"),
+    results: Results = Path("results"),
     out: opt.Out = Path("out/report"),
-    pictures: Annotated[
-        Path, typer.Option(help="Folder of the pictures that show minutes of a household (docs/report.md).")
-    ] = Path("docs/img"),
     markdown: Annotated[
-        Path | None,
-        typer.Option(help="Also write the claims into this Markdown file, between its marks."),
+        Path | None, typer.Option(help="Also write the claims into this Markdown file, between its marks.")
     ] = None,
     leaderboards: Annotated[
-        Path | None, typer.Option(help="Also save the picture of every leaderboard in this folder.")
+        Path | None, typer.Option(help="Also save a picture of each leaderboard in this folder.")
     ] = None,
     against: Annotated[
         Path | None,
         typer.Option(help="Only compare with this other folder: status 1 where a figure of both differs."),
     ] = None,
 ) -> None:
-    """Put every measured figure beside the paper's: a page, and tables in CSV and LaTeX. Measures nothing."""
-    from meterveil.bench.report.claims import claims
-    from meterveil.bench.report.files import write_leaderboards, write_markdown, write_report
-    from meterveil.bench.report.missing import missing_lines
-    from meterveil.bench.report.reading import read_results
-    from meterveil.bench.report.text import brief_rows
+    """Show measured figures beside the paper's: a page, and tables as CSV and LaTeX. Measures nothing."""
+    from meterveil.bench.report.cells import SPACE
+    from meterveil.bench.report.claims import claim_rows, claims, write_markdown
+    from meterveil.bench.report.claims import markdown as claims_table
+    from meterveil.bench.report.comparison import missing
+    from meterveil.bench.report.report_files import read_report, write_leaderboards, write_report
+    from meterveil.bench.results import read_runs
     from meterveil.cli.tables import show_file, show_notes, show_table
 
-    found = read_results(results)
     if against:
-        _compare(found, read_results(against))
+        _compare(results, against)
         return
-    page = write_report(found, out, pictures)
+    found = read_report(results)
+    page = write_report(found, out)
     if markdown:
-        write_markdown(found, markdown)
+        write_markdown(markdown, claims_table(found.whole, read_runs(results)))
     for path in write_leaderboards(found, leaderboards) if leaderboards else []:
         show_file("picture", path)
-    show_table(brief_rows(claims(found)), "the paper beside the measurement", ("verdict",))
-    show_notes(missing_lines(found))
+    rows = [
+        [*row[:2], row[2].partition(SPACE)[0].rstrip(","), row[3]] for row in claim_rows(claims(found.whole))
+    ]
+    show_table(rows, "the paper beside the measurement", ("verdict",))
+    show_notes([f"not measured, {row.rows}: {row.command}" for row in missing(found.whole).itertuples()])
     show_file("page", page)
 
 
-def _compare(here: Results, there: Results) -> None:
-    """Show what two folders agree on, name the first figures on which they do not, and end accordingly."""
-    from meterveil.bench.report.same import compare, one_sided, rows_of
+def results(
+    *,
+    where: Annotated[str, typer.Option(help='Such as "defence=flat,threat=adaptive,metric=f1|rmse".')] = "",
+    results: Results = Path("results"),
+) -> None:
+    """Print the measured figures that meet conditions, as CSV."""
+    from meterveil.bench import results as table
+
+    sys.stdout.write(table.to_csv(table.where(table.read(results), **table.parse_where(where))))
+
+
+def _compare(here: Path, there: Path) -> None:
+    """Show on which figures two folders agree; end with status 1 where they differ."""
+    from meterveil.bench.report.diff import diff
+    from meterveil.bench.results import read
     from meterveil.cli.tables import show_notes, show_table
     from meterveil.errors import InputError
 
-    compared = compare(here, there)
-    if not compared:
-        raise InputError("the two folders share no table; give results of the same tables")
-    show_table(rows_of(compared), "figures of both folders, digit by digit", ("data set",))
-    show_notes([f"{one.table}, {one.dataset}: {words}" for one in compared for words in one.different])
-    alone = [f"{table}, {dataset}" for table, dataset in one_sided(here, there)]
-    show_notes([f"in one folder alone: {'; '.join(alone)}"] if alone else [])
-    if any(one.different for one in compared):
+    found = diff(read(here), read(there))
+    if not found.shared:
+        raise InputError(f"{here} and {there} share no figure; give results of the same tables")
+    show_table(found.counts, "figures of both folders, digit by digit", ("house", "days", "threat"))
+    show_notes(found.lines())
+    if len(found.different):
         raise typer.Exit(1)

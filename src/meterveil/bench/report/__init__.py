@@ -1,1 +1,1 @@
-"""The report: reads result cards, puts the paper's figures beside them, and judges. It measures nothing."""
+"""The report: measured figures beside the paper's, read from `results/` alone."""

@@ -1,94 +1,164 @@
-"""What the paper claims in a sentence each, beside what was measured: the first table that anyone reads."""
+"""The six claims of README and the six lines that open the report, as queries over the results."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
 
-from meterveil.bench.report.chance import adaptive_claims, gap_claims
-from meterveil.bench.report.columns import judge, tolerance
-from meterveil.bench.report.compare import Comparison, compare_one
-from meterveil.bench.report.declared import (
-    ABLATIONS,
-    COMPARED,
-    HEADLINES,
-    OTHER_DAYS,
-    OVER_CHANCE,
-    Claim,
+import pandas as pd
+
+from meterveil.bench.report.cells import Rows, dataset_name, figure_text, paper_text
+from meterveil.bench.report.comparison import BOTH, command, compare
+from meterveil.bench.report.summaries import records
+from meterveil.bench.report.verdicts import METRICS
+from meterveil.bench.reproduce.experiments import cell_rows
+from meterveil.bench.results import Run, ThreatModel, where
+from meterveil.data import outputs
+from meterveil.errors import InputError
+
+BEGIN, END = "<!-- claims: meterveil report -->", "<!-- end of claims -->"
+LOWER_BOUND = (
+    "A lower bound: today's adaptive attackers do not yet use the differences of the meter or what they "
+    "could know of the defence, and an informed attacker reads more"
 )
-from meterveil.bench.report.lookup import Found, Recorded
-from meterveil.bench.report.names import DATASETS
-from meterveil.bench.report.reading import Results
-from meterveil.bench.reported import claimed
+_HEADLINES = {
+    "rmse_increase_percent": "attackers' RMSE rises, %",
+    "f1_reduction_percent": "attackers' F1 falls, %",
+}
+_COUNTED = {"differs": "different without a better direction"}
 
 
-def claims(results: Results) -> list[Comparison]:
-    """Compare every claim; `row` is the claim in words."""
-    return [
-        *(_compared(claim, dataset, results) for dataset in ("ukdale", "redd") for claim in HEADLINES),
-        *(_compared(claim, "ukdale", results) for claim in COMPARED),
-        *_over_chance(results),
-        *(_compared(claim, "ukdale", results) for claim in ABLATIONS),
-        *(_other_days(claim, dataset, results) for dataset, claim in OTHER_DAYS.items()),
-        *adaptive_claims(results),
-    ]
+class Claim(NamedTuple):
+    """One claim with the paper's figure and ours."""
+
+    text: str
+    paper: str
+    ours: str
+    verdict: str
+    reason: str
+    command: str
+    run: str
+    """Key of the run that measured it."""
 
 
-def _over_chance(results: Results) -> Sequence[Comparison]:
-    """Compare with chance as it was tested, with interval and p; until then by the headlines alone."""
-    return list(gap_claims(results)) or [_compared(claim, "ukdale", results) for claim in OVER_CHANCE]
+def claims(whole: pd.DataFrame) -> list[Claim]:
+    """List the claims that are measured: the main result, adaptive attackers, and the random baseline."""
+    found = [_main(dataset, metric, whole) for dataset in BOTH for metric in _HEADLINES]
+    return [claim for claim in (*found, _adaptive(whole), _over_random(whole)) if claim]
 
 
-def _compared(claim: Claim, dataset: str, results: Results) -> Comparison:
-    recorded = Recorded(results.of(claim.table, dataset))
-    if claim.over:
-        return _worded(claim, _derived(claim, dataset, recorded, (claim.label, *claim.over)))
-    return _worded(claim, compare_one(claim.table, dataset, claim.label, claim.column, recorded))
+def opening(whole: pd.DataFrame, counts: Mapping[str, int]) -> list[str]:
+    """Write the six lines that open the page; a line whose figures are missing says how to measure them."""
+    main = {(dataset, metric): _main(dataset, metric, whole) for dataset in BOTH for metric in _HEADLINES}
+    lines = [_main_line(dataset, *(main[dataset, metric] for metric in _HEADLINES)) for dataset in BOTH]
+    reasons = [claim.reason for claim in main.values() if claim and claim.verdict == "worse"]
+    lines.append(f"Why F1 falls less than in the paper: {reasons[0]}." if reasons else "")
+    lines += [_adaptive_line(whole), _random_line(whole)]
+    listed = ", ".join(f"{count} {_COUNTED.get(verdict, verdict)}" for verdict, count in counts.items())
+    lines.append(f"Of {sum(counts.values())} figures of the paper: {listed}.")
+    return [line for line in lines if line]
 
 
-def _other_days(claim: Claim, dataset: str, results: Results) -> Comparison:
-    """Compare the mean over days and houses other than the main one, those that both have measured."""
-    recorded = Recorded(results.of(claim.table, dataset))
-    others = claimed.labels(claim.table, dataset)[1:]
-    both = [label for label in others if recorded.find(label, claim.column)] or others
-    counted = replace(claim, words=claim.words.format(len(both)))
-    return _worded(counted, _derived(claim, dataset, recorded, both))
+def claim_rows(found: list[Claim]) -> Rows:
+    """Write the claims as rows: claim, paper, ours, verdict, reason."""
+    return [["claim", "paper", "ours", "verdict", "why"], *(list(claim[:5]) for claim in found)]
 
 
-def _derived(claim: Claim, dataset: str, recorded: Recorded, labels: Sequence[str]) -> Comparison:
-    """Derive one figure from those of several rows, for the paper and for us by the same arithmetic."""
-    printed = claimed.claimed(claim.table)
-    papers = {label: printed.get((dataset, label, claim.column)) for label in labels}
-    paper = _figure(claim, {label: value for label, value in papers.items() if value is not None})
-    used = {label: one for label in labels if (one := recorded.find(label, claim.column))}
-    value = _figure(claim, {label: one.value for label, one in used.items()})
-    if value is None:
-        return Comparison(claim.table, dataset, "", "difference", "not run yet", paper)
-    verdict, gap = judge("difference", paper, value), ""
-    if paper is not None and value <= 0 < paper:  # whatever the tolerance: the sign is the claim
-        verdict = "worse"
-    if paper is not None and verdict != "reproduced":
-        gap = f"{value - paper:+.1f}, allowed ±{tolerance('difference', paper):.1f}"
-    ours = _with_counts(claim, value, list(used.values()))
-    return Comparison(claim.table, dataset, "", "difference", verdict, paper, ours=ours, gap=gap)
+def markdown(whole: pd.DataFrame, runs: Mapping[str, Run]) -> str:
+    """Write the claims as a Markdown table, each with the commit that measured it."""
+    rows = [["claim", "paper", "ours", "verdict", "why", "commit"], ["---", "---:", "---:", *["---"] * 3]]
+    for claim in claims(whole):
+        commit = runs[claim.run].commit if claim.run in runs else ""
+        rows.append([*claim[:5], commit])
+    text = "".join(f"| {' | '.join(cell.replace('|', '/') for cell in row)} |\n" for row in rows)
+    return text.replace("\u2009", " ").replace("\u00a0", " ")
 
 
-def _figure(claim: Claim, figures: Mapping[str, float]) -> float | None:
-    """Take the best of the others away from the claim's own row, or without others the mean of all rows."""
-    if not claim.over:
-        return sum(figures.values()) / len(figures) if figures else None
-    if not figures.keys() >= {claim.label, *claim.over}:
+def write_markdown(path: Path, table: str) -> Path:
+    """Put the claims between the marks of a Markdown file, or make the file."""
+    section = f"{BEGIN}\n{table}{END}"
+    if not path.exists():
+        return outputs.write_text(path, f"{section}\n")
+    text = path.read_text(encoding="utf-8")
+    if text.count(BEGIN) != 1 or text.count(END) != 1 or text.index(BEGIN) > text.index(END):
+        raise InputError(f"{path} has no place for the claims; add the lines {BEGIN} and {END} once each")
+    before, _, rest = text.partition(BEGIN)
+    return outputs.write_text(path, before + section + rest.partition(END)[2])
+
+
+def _main(dataset: str, metric: str, whole: pd.DataFrame) -> Claim | None:
+    cells = compare("overall_transfer", dataset, whole)
+    [row] = records(cells[cells["metric"] == metric])
+    if row["verdict"] == "not measured":
         return None
-    return figures[claim.label] - max(figures[label] for label in claim.over)
+    return Claim(
+        f"{dataset_name(dataset)}, the paper's test day: {_HEADLINES[metric]}",
+        paper_text(row),
+        figure_text(row, METRICS[metric].digits),
+        row["verdict"],
+        row["reason"],
+        command("overall_transfer", dataset),
+        row["run"],
+    )
 
 
-def _with_counts(claim: Claim, value: float, used: Sequence[Found]) -> Found:
-    """Count the fewest seeds of all rows; rows that are compared share their days, others add theirs."""
-    days = [one.n_days for one in used]
-    return Found(value, seeds=min(one.seeds for one in used), n_days=min(days) if claim.over else sum(days))
+def _adaptive(whole: pd.DataFrame) -> Claim | None:
+    row = _figure(whole, "many_days", "ours", "strongest_f1", "adaptive")
+    text = "F1 of the strongest adaptive attacker"
+    return _beyond(text, row, 2, LOWER_BOUND, "many_days") if row else None
 
 
-def _worded(claim: Claim, one: Comparison) -> Comparison:
-    """Name a comparison by its claim, and say why it came out so, which a column's own reason says less."""
-    row, why = f"{DATASETS[one.dataset]}: {claim.words}", claim.reason(one.verdict) or one.why
-    return replace(one, row=row, why=why)
+def _over_random(whole: pd.DataFrame) -> Claim | None:
+    row = _figure(whole, "gap_to_chance", "many days", "strongest_f1", "adaptive")
+    text = "the same F1, ours minus the random baseline with equal throughput"
+    return _beyond(text, row, 3, "Below 0, ours hides more", "gap_to_chance") if row else None
+
+
+def _beyond(text: str, row: dict[str, Any], digits: int, reason: str, table: str) -> Claim:
+    """Make a claim that the paper does not have, on the held-out days of UK-DALE."""
+    where_measured = f"{dataset_name(row['dataset'])}, {row['n_days']} held-out days"
+    figure = figure_text(row, digits)
+    done_with = command(table, row["dataset"], "adaptive")
+    return Claim(f"{where_measured}: {text}", "-", figure, "beyond the paper", reason, done_with, row["run"])
+
+
+def _figure(
+    whole: pd.DataFrame, table: str, label: str, metric: str, threat: ThreatModel, dataset: str = "ukdale"
+) -> dict[str, Any] | None:
+    cell = dict(cell_rows(table, dataset))[label]
+    rows = records(where(whole, **cell, metric=metric, threat=threat).dropna(subset="value"))
+    return rows[0] if rows else None
+
+
+def _main_line(dataset: str, rmse: Claim | None, f1: Claim | None) -> str:
+    if not rmse or not f1:
+        return f"{dataset_name(dataset)}: not measured; run {command('overall_transfer', dataset)}."
+    return (
+        f"{dataset_name(dataset)}, the paper's test day, attackers that never saw the defence: their RMSE "
+        f"rises by {rmse.ours} % (paper {rmse.paper}: {rmse.verdict}), their F1 falls by {f1.ours} % (paper "
+        f"{f1.paper}: {f1.verdict})."
+    )
+
+
+def _adaptive_line(whole: pd.DataFrame) -> str:
+    names = ("strongest_f1", "strongest_f1_undefended", "prior_f1")
+    figures = [_figure(whole, "many_days", "ours", name, "adaptive") for name in names]
+    if not all(figures):
+        return f"Adaptive attackers: not measured; run {command('many_days', 'ukdale', 'adaptive')}."
+    f1, undefended, prior = (f"{row['value']:.2f}" for row in figures if row)
+    days = figures[0]["n_days"] if figures[0] else 0
+    return (
+        f"UK-DALE, {days} held-out days, attackers retrained on meter data that this defence masked: the "
+        f"strongest reads F1 {f1}; without a defence {undefended}, from routine alone {prior}. {LOWER_BOUND}."
+    )
+
+
+def _random_line(whole: pd.DataFrame) -> str:
+    row = _figure(whole, "gap_to_chance", "many days", "strongest_f1", "adaptive")
+    if row is None:
+        return f"Random baseline: not measured; run {command('gap_to_chance', 'ukdale', 'adaptive')}."
+    return (
+        f"Ours minus the random baseline with equal throughput, same attackers and days: F1 "
+        f"{figure_text(row, 3)}. Below 0, ours hides more."
+    )

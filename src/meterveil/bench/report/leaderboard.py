@@ -1,153 +1,142 @@
-"""Defences in the order of what an attacker still reads who adapts to them (D11)."""
+"""Defences ranked by the F1 of the strongest attacker that adapts to them (D11, D17)."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Hashable, Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
 
-from meterveil.bench.cards import Card, ThreatModel
-from meterveil.bench.report.lookup import Found, Recorded, place_of
-from meterveil.bench.report.names import row_name
-from meterveil.bench.report.reading import Results
+import pandas as pd
 
-_STANDS_FOR = {"baseline_comparison": r"evaluation_(paper|one)_day", "many_days": r"evaluation_\d+_days"}
-"""Table of the comparison -> tables of `meterveil evaluate` that serve until it is recorded."""
+from meterveil.bench import results
+from meterveil.bench.report.summaries import real_attackers, summaries
+from meterveil.bench.reproduce.experiments import HELD_OUT, PAPER, TABLES
 
-_THREATS: tuple[ThreatModel, ...] = ("adaptive", "fixed")
+CONDITIONS = ["dataset", "house", "days", "aggregate", "battery"]
+"""Columns that the defences of one leaderboard share."""
 
+UNDERTRAINED, NOT_MET = "undertrained", "fixed attackers only"
+"""Status of a defence whose strongest adaptive attacker is below the habit prior, and of one without any."""
 
-class Standing(NamedTuple):
-    """What is known of one defence; None where it was not measured."""
-
-    label: str
-    adaptive_f1: Found | None
-    adaptive_leak: Found | None
-    fixed_f1: Found | None
-    fixed_leak: Found | None
-    rmse_increase: Found | None
-    f1_reduction: Found | None
-    throughput_kwh: Found | None
-    soc_end: Found | None
-    neutral_cost: Found | None
-    event_f1: Found | None
-    information_bits: Found | None
-    submitted: str = ""  # by whom, where it was measured elsewhere
+_COMPARED = {row.defence for row in TABLES["baseline_comparison"].rows}
 
 
-class Board(NamedTuple):
-    """The defences that were measured on the same days, best first."""
+@dataclass(frozen=True)
+class Board:
+    """Defences that were measured under the same conditions."""
 
-    table: str
     dataset: str
-    standings: tuple[Standing, ...]
-    threat: ThreatModel  # the hardest that any defence was measured under: what is drawn
-    raw_f1: float | None  # of the strongest attacker of this threat model, without a defence
-    prior_f1: float | None  # of the attacker that never looks
-    attackers: dict[ThreatModel, tuple[str, ...]]  # who read, as far as the cards say so
-    days: frozenset[str] = frozenset()
-    submitted: str = ""  # by whom, where nothing of ours compares
-    part: int = 1  # of that submission, where its own entries do not compare either
+    days: str
+    n_days: int
+    entries: pd.DataFrame
+    """Defences, the best first: `defence`, `rank` (or empty), `status`, F1 as `adaptive` and `fixed`."""
+    figures: pd.DataFrame
+    """Summaries of all entries."""
+    undefended_f1: float
+    prior_f1: float
+    attackers: Mapping[str, tuple[str, ...]]
+    """Threat model -> attackers."""
+    submitted: str = ""
+    """Who measured all of it, where our measurements do not compare."""
+
+    @property
+    def name(self) -> str:
+        """Name of the board in file names."""
+        parts = ["leaderboard", self.dataset, self.days, self.submitted]
+        return "_".join(part for part in parts if part).replace("..", "_to_")
 
 
-def standing_name(one: Standing) -> str:
-    """Write what a defence is called, and by whom it was measured where that is not us."""
-    return f"{row_name(one.label)} (submitted: {one.submitted})" if one.submitted else row_name(one.label)
+def boards(
+    figures: pd.DataFrame, whole: pd.DataFrame, submitted: Mapping[str, pd.DataFrame] | None = None
+) -> list[Board]:
+    """Rank our defences on the paper's day and on all held-out days, with submitted ones beside them.
+
+    `whole` are the summaries of `figures`. A submitted defence joins our board where at least our attackers
+    read the same days. Otherwise it has its own board, since fewer attackers would give it a better rank.
+    """
+    chosen = _compared(whole)
+    summed = dict(list(whole.merge(chosen).groupby(CONDITIONS)))
+    groups = {("", *key): (part, summed[key]) for key, part in figures.merge(chosen).groupby(CONDITIONS)}
+    for name, table in (submitted or {}).items():
+        for key, part in table[table["battery"] != ""].groupby(CONDITIONS):
+            ours = groups.get(("", *key))
+            if ours is not None and _comparable(ours[0], part):
+                new = _marked(part[~part["defence"].isin(ours[0]["defence"])], name)
+                pairs = zip(ours, (new, summaries(new)), strict=True)
+                groups["", *key] = tuple(pd.concat(pair) for pair in pairs)  # type: ignore[assignment]
+            else:
+                marked = _marked(part, name)
+                groups[name, *key] = (marked, summaries(marked))
+    ranked = [_board(str(key[0]), *pair) for key, pair in groups.items()]
+    return [board for board in ranked if len(board.entries) > 1]
 
 
-def boards(results: Results) -> list[Board]:
-    """Rank the defences of every comparison that is recorded, and those that others submitted beside them."""
-    found = [_board(*key, Recorded(results.of(*key))) for key in _chosen(results)]
-    for name, theirs in results.submitted.items():
-        for (table, dataset), cards in theirs.items():
-            if any(re.fullmatch(f"{own}|{stand_in}", table) for own, stand_in in _STANDS_FOR.items()):
-                for alike in _read_alike(cards):
-                    _join(found, _board(table, dataset, Recorded(alike), name))
-    return [board for board in found if board.standings]
+def read_submitted(folder: Path) -> dict[str, pd.DataFrame]:
+    """Read the figures that `meterveil submit` copied into a folder of results, by name."""
+    return {path.name: results.read(path) for path in sorted((folder / results.SUBMITTED).glob("*/"))}
 
 
-def _chosen(results: Results) -> Iterator[tuple[str, str]]:
-    recorded = {table for table, _ in results.tables}
-    for name, stand_in in _STANDS_FOR.items():
-        names = [name] if name in recorded else sorted(t for t in recorded if re.fullmatch(stand_in, t))
-        yield from (key for key in results.tables if key[0] in names)
+def _compared(whole: pd.DataFrame) -> pd.DataFrame:
+    """Choose the paper's comparison and every other defence that adaptive attackers have read."""
+    headline = whole[whole["metric"].eq("strongest_f1_undefended") & whole["days"].isin([PAPER, HELD_OUT])]
+    chosen = headline[headline["defence"].isin(_COMPARED) | (headline["threat"] == "adaptive")]
+    found = chosen[[*CONDITIONS, "defence"]].drop_duplicates()
+    return found[found.groupby(CONDITIONS)["defence"].transform("nunique") > 1]
 
 
-def _board(table: str, dataset: str, recorded: Recorded, submitted: str = "") -> Board:
-    standings = [_standing(recorded, label, submitted) for label in recorded.labels]
-    measured = [one for one in standings if one.adaptive_f1 or one.fixed_f1]
-    threat: ThreatModel = "adaptive" if any(one.adaptive_f1 for one in measured) else "fixed"
-    raw_f1, prior_f1 = _level(recorded, "strongest_f1_raw", threat), _level(recorded, "prior_f1", *_THREATS)
-    attackers = {name: found for name in _THREATS if (found := recorded.attackers(name))}
-    days = frozenset(recorded.days())
-    ranked = tuple(sorted(measured, key=_rank))
-    return Board(table, dataset, ranked, threat, raw_f1, prior_f1, attackers, days, submitted)
+def _marked(part: pd.DataFrame, name: str) -> pd.DataFrame:
+    return part.assign(defence=part["defence"] + f" (submitted: {name})")
 
 
-def _read_alike(cards: Sequence[Card]) -> list[list[Card]]:
-    """Split what was submitted by who read it and when: a defence that few attackers read ranks too well."""
-    groups: dict[Hashable, list[Card]] = {}
-    for label in Recorded(cards).labels:
-        own = [card for card in cards if place_of(card).label == label]
-        one = Recorded(own)
-        readers = tuple(frozenset(one.attackers(threat)) for threat in _THREATS)
-        groups.setdefault((readers, frozenset(one.days())), []).extend(own)
-    return list(groups.values())
-
-
-def _join(found: list[Board], theirs: Board) -> None:
-    """Put submitted defences on the board of ours with which they compare, or on one of their own."""
-    for number, board in enumerate(found):
-        if _compares(board, theirs):
-            known = {one.label for one in board.standings}
-            new = [one for one in theirs.standings if one.label not in known]
-            ranked = tuple(sorted([*board.standings, *new], key=_rank))
-            found[number] = board._replace(standings=ranked)
-            return
-    same = [one for one in found if one[:2] == theirs[:2] and one.submitted == theirs.submitted]
-    found.append(theirs._replace(part=len(same) + 1))
-
-
-def _compares(board: Board, theirs: Board) -> bool:
-    """Tell whether the same days were read, and by at least the attackers that read ours."""
-    same_days = (board.dataset, board.days) == (theirs.dataset, theirs.days) and len(board.days) == 1
-    figures = {
-        "adaptive": [one.adaptive_f1 for one in theirs.standings],
-        "fixed": [one.fixed_f1 for one in theirs.standings],
-    }
-    return same_days and all(
-        set(board.attackers.get(threat, ())) <= set(theirs.attackers.get(threat, ()))
-        for threat in _THREATS
-        if any(figures[threat])
+def _comparable(ours: pd.DataFrame, theirs: pd.DataFrame) -> bool:
+    read = attackers_of(theirs)
+    same_days = ours["n_days"].max() == theirs["n_days"].max()
+    return bool(same_days) and all(
+        set(names) <= set(read.get(threat, ())) for threat, names in attackers_of(ours).items()
     )
 
 
-def _rank(one: Standing) -> tuple[bool, float, float]:
-    """Put what was never attacked adaptively behind everything else."""
-    adaptive = one.adaptive_f1.value if one.adaptive_f1 else 0.0
-    fixed = one.fixed_f1.value if one.fixed_f1 else 1.0
-    return one.adaptive_f1 is None, adaptive, fixed
+def attackers_of(part: pd.DataFrame) -> dict[str, tuple[str, ...]]:
+    """Name the attackers of each threat model."""
+    cases = real_attackers(part)
+    names = cases[cases["threat"] != ""].groupby("threat")["attacker"].unique()
+    return {str(threat): tuple(several) for threat, several in names.items()}
 
 
-def _standing(recorded: Recorded, label: str, submitted: str) -> Standing:
-    return Standing(
-        label,
-        recorded.find(label, "strongest_f1", "adaptive"),
-        recorded.find(label, "f1_leak", "adaptive"),
-        recorded.find(label, "strongest_f1"),
-        recorded.find(label, "f1_leak"),
-        recorded.find(label, "rmse_increase_percent"),
-        recorded.find(label, "f1_reduction_percent"),
-        recorded.find(label, "throughput_kwh"),
-        recorded.find(label, "soc_end"),
-        recorded.find(label, "soc_neutral_cost"),
-        recorded.find(label, "event_f1", "adaptive") or recorded.find(label, "event_f1"),
-        recorded.find(label, "information_bits"),
+def _board(submitted: str, part: pd.DataFrame, whole: pd.DataFrame) -> Board:
+    read = whole[whole["metric"].isin(["strongest_f1", "strongest_f1_leak"])]
+    wide = read.pivot_table(index="defence", columns=["threat", "metric"], values="value")
+    entries = pd.DataFrame(
+        {
+            name: wide.get(column, pd.Series(float("nan"), wide.index))
+            for name, column in {
+                "adaptive": ("adaptive", "strongest_f1"),
+                "leak": ("adaptive", "strongest_f1_leak"),
+                "fixed": ("fixed", "strongest_f1"),
+            }.items()
+        }
+    ).reset_index()
+    levels = whole.sort_values("threat").groupby("metric")["value"].first()
+    first = part.iloc[0]
+    return Board(
+        first["dataset"],
+        first["days"],
+        int(part["n_days"].max()),
+        _ranked(entries),
+        whole,
+        float(levels.get("strongest_f1_undefended", float("nan"))),
+        float(levels.get("prior_f1", float("nan"))),
+        attackers_of(part),
         submitted,
     )
 
 
-def _level(recorded: Recorded, column: str, *threats: ThreatModel) -> float | None:
-    """Return what is the same beside every defence of these threat models."""
-    found = (recorded.find(label, column, threat) for label in recorded.labels for threat in threats)
-    return next((one.value for one in found if one), None)
+def _ranked(entries: pd.DataFrame) -> pd.DataFrame:
+    """Rank by the adaptive F1; those without a rank come last: an undertrained attacker proves nothing."""
+    status = pd.Series("", entries.index).mask(entries["leak"] < 0, UNDERTRAINED)
+    status = status.mask(entries["adaptive"].isna(), NOT_MET)
+    order = {"": 0, UNDERTRAINED: 1, NOT_MET: 2}
+    entries = entries.assign(status=status, place=status.map(order))
+    entries = entries.sort_values(["place", "adaptive", "fixed"]).reset_index(drop=True)
+    ranks = pd.Series(entries.index + 1).astype(str).where(entries["status"] == "", "")
+    return entries.assign(rank=ranks).drop(columns="place")

@@ -1,11 +1,12 @@
-"""The paper's tables, as printed: the claim that stands beside each measurement.
+"""The paper's tables as printed, to be joined with measured figures.
 
 Each file is one table, named by its label in the paper; an empty field is a dash in print. Percentages are in
-percent and counts of significant cases without their denominator, which is in `cases`.
+percent. Counts of significant cases have their denominator in the column `cases`.
 """
 
 from __future__ import annotations
 
+from functools import cache
 from importlib.resources import files
 
 import pandas as pd
@@ -25,7 +26,7 @@ TABLES: dict[str, str] = {
     "heldout_day_generalization": "Other days and houses of UK-DALE",
     "heldout_day_generalization_redd": "Other days and houses of REDD",
 }
-"""Name of a table -> what it holds."""
+"""Name of a table -> its contents."""
 
 ATTACKERS: dict[str, str] = {
     "CO": "co",
@@ -35,11 +36,25 @@ ATTACKERS: dict[str, str] = {
     "ELECTRICITY": "electricity",
     "BERT4NILM": "bert4nilm",
 }
-"""What the paper's tables call an attacker -> what it is called here."""
+"""Name of an attacker in the paper's tables -> its name here."""
+
+_DATASETS = {"UK-DALE": "ukdale", "REDD": "redd"}
+_LABELS = {
+    "No defense": "none",
+    "Random baseline": "random",
+    "Rule-based baseline": "rule_based",
+    "DDQL-flat": "ddql_flat",
+    "DDQL-MI": "ddql_mi",
+    "Ours": "ours",
+    "Seq2Seq": "transformer",
+    "LSTM": "lstm",
+    "CNN": "cnn",
+}
+"""Name of a row in the paper's tables -> its label in `bench.reproduce.experiments`."""
 
 
 def table(name: str) -> pd.DataFrame:
-    """Read one of the paper's tables, in the paper's own words."""
+    """Read one of the paper's tables under the paper's names."""
     if name not in TABLES:
         raise InputError(f"the paper has no table {name!r}; it has {', '.join(TABLES)}")
     with files(__name__).joinpath(f"{name}.csv").open() as file:
@@ -49,10 +64,55 @@ def table(name: str) -> pd.DataFrame:
 def cases(dataset: str) -> pd.DataFrame:
     """Read an attacker table under this package's names: one row for each attacker, target and metric.
 
-    Deviations are printed over five seeds; those of UK-DALE divide by n and those of REDD by n - 1, as their
-    p values show.
+    Standard deviations are over five seeds; those of UK-DALE divide by n and those of REDD by n - 1, as
+    their p values show.
     """
     chosen = protocol(dataset)
     targets = {"Aggregate": AGGREGATE, **dict(zip(chosen.paper_names, chosen.targets, strict=True))}
     printed = table(f"attacker_{dataset}").rename(columns={"appliance": "target"})
     return printed.assign(attacker=printed.attacker.map(ATTACKERS), target=printed.target.map(targets))
+
+
+@cache
+def figures(name: str) -> pd.DataFrame:
+    """Return a table in long form: dataset, row label, metric, the printed figure, and cases of a count."""
+    columns = ["dataset", "label", "metric", "paper", "paper_cases"]
+    if name not in TABLES or name.startswith("attacker_"):
+        return pd.DataFrame(columns=columns)
+    printed = table(name)
+    printed = printed.assign(
+        dataset=printed["dataset"].map(_DATASETS) if "dataset" in printed else _dataset(name),
+        label=_row_labels(name, printed),
+        paper_cases=printed.get("cases"),
+    )
+    metrics = [column for column in printed if column not in (*columns, *_KEYS)]
+    return printed.melt(columns[:2] + columns[4:], metrics, "metric", "paper").dropna(subset="paper")[columns]
+
+
+_KEYS = (
+    *("cases", "method", "probe", "signatures", "factor", "capacity_kwh", "power_kw", "throughput_kwh"),
+    *("day", "house", "active_appliances"),
+)
+
+
+def _dataset(name: str) -> str:
+    return "redd" if name.endswith("_redd") else "ukdale"
+
+
+def _row_labels(name: str, printed: pd.DataFrame) -> pd.Series[str]:
+    if name == "overall_transfer":
+        return pd.Series("ours", index=printed.index)
+    if name == "battery_sensitivity":
+        return printed.apply(_battery_label, axis=1)
+    if "day" in printed:
+        return printed["day"] + " house " + printed["house"].astype(str)
+    return printed.iloc[:, 0].astype(str).replace(_LABELS)
+
+
+def _battery_label(row: pd.Series[str]) -> str:
+    return {
+        "Main setting": "main",
+        "Battery capacity": f"capacity {row['capacity_kwh']} kWh",
+        "Power limit": f"power {row['power_kw']} kW",
+        "Throughput budget": f"throughput {row['throughput_kwh']} kWh",
+    }[row["factor"]]

@@ -1,0 +1,211 @@
+"""Figures as text, and tables as rows of text: for the page, for CSV and for LaTeX."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+
+from meterveil.bench.report.leaderboard import NOT_MET, UNDERTRAINED, Board
+from meterveil.bench.report.summaries import records
+from meterveil.bench.report.verdicts import MARKS, METRICS, is_count
+from meterveil.plots.attack import label as attacker_name
+from meterveil.plots.look import readable
+
+Rows = list[list[str]]
+SPACE = "\u2009"
+"""Space within a figure, at which a line may break on a phone."""
+
+_DATASETS = {"ukdale": "UK-DALE", "redd": "REDD", "refit": "REFIT"}
+_DEFENCES = {
+    "none": "no defence",
+    "random": "random replay",
+    "random_equal": "random, equal throughput",
+    "rule_based": "rule-based",
+    "ddql_flat": "DDQL-flat",
+    "ddql_mi": "DDQL-MI",
+    "flat_decoys": "flat with decoys",
+    "ours_paper_settings": "ours, paper's settings",
+    "main": "main battery",
+    "rationed, main": "rationed, main battery",
+    "lstm": "LSTM",
+    "cnn": "CNN",
+}
+_ESCAPED = {letter: f"\\{letter}" for letter in "&%$#_{}"} | {
+    "≈": r"$\approx$",
+    "▲": r"$\uparrow$",
+    "▼": r"$\downarrow$",
+    "≠": r"$\neq$",
+    "∅": r"$\emptyset$",
+    "Δ": r"$\Delta$",
+    "±": r"$\pm$",
+    "<": r"$<$",
+    "\u2009": r"\,",
+    "\u00a0": "~",
+}
+_LEAST_P = 0.001
+
+
+def dataset_name(dataset: str) -> str:
+    """Write the name of a data set."""
+    return _DATASETS.get(dataset, readable(dataset))
+
+
+def defence_name(label: str) -> str:
+    """Write the label of a defence or of a row."""
+    return _DEFENCES.get(label, readable(label))
+
+
+def days_text(n_days: float) -> str:
+    """Write a number of days."""
+    return f"{n_days:.0f} days" if n_days > 1 else "one day"
+
+
+def figure_text(row: Mapping[str, Any] | None, digits: int) -> str:
+    """Write a figure with its spread, interval and p; nothing where there is none."""
+    if row is None or pd.isna(row["value"]):
+        return ""
+    number = {name: row.get(name) for name in ("spread", "low", "high", "p", "cases")}
+    known = {name: float(value) for name, value in number.items() if not pd.isna(value)}
+    if "cases" in known:
+        return f"{row['value']:.0f}/{known['cases']:.0f}"
+    text = f"{row['value']:z.{digits}f}" + (f"±{known['spread']:.{digits}f}" if known.get("spread") else "")
+    if "low" in known:
+        text += f"{SPACE}({known['low']:z.{digits}f}..{known['high']:z.{digits}f})"
+    if "p" in known:
+        text += f",{SPACE}p\u00a0" + (f"{known['p']:.3f}" if known["p"] >= _LEAST_P else f"<\u00a0{_LEAST_P}")
+    return text
+
+
+def paper_text(row: Mapping[str, Any]) -> str:
+    """Write the paper's figure; a dash where it has none."""
+    if pd.isna(row["paper"]):
+        return "-"
+    if is_count(row["metric"]):
+        return f"{row['paper']:.0f}/{row['paper_cases']:.0f}"
+    return f"{row['paper']:.{METRICS[row['metric']].digits}f}"
+
+
+def ours_text(row: Mapping[str, Any]) -> str:
+    """Write our figure after the sign of its verdict."""
+    return f"{MARKS[row['verdict']]}\u00a0{figure_text(row, METRICS[row['metric']].digits)}".strip()
+
+
+def pivot_rows(cells: pd.DataFrame) -> Rows:
+    """Write a row for each label: for every metric the paper's figure, where it has any, and ours."""
+    metrics = list(dict.fromkeys(cells["metric"]))
+    printed = set(cells.loc[cells["paper"].notna(), "metric"])
+    head = [""]
+    for metric in metrics:
+        words = METRICS[metric].words
+        head += [f"{words}, paper", "ours"] if metric in printed else [words]
+    rows = [head]
+    known = {(cell["label"], cell["metric"]): cell for cell in records(cells)}
+    for label in dict.fromkeys(label for label, _ in known):
+        row = [defence_name(label)]
+        for metric in metrics:
+            cell = known.get((label, metric))
+            row += [paper_text(cell) if cell else ""] if metric in printed else []
+            row.append(ours_text(cell) if cell else "")
+        rows.append(row)
+    return rows
+
+
+def case_rows(cells: pd.DataFrame) -> Rows:
+    """Write raw, masked, change and p of each attacker, appliance and metric, the paper's and ours."""
+    rows = [["case", "raw, paper", "ours", "masked, paper", "ours", "Δ, paper", "ours", "p, paper", "ours"]]
+    for cell in records(cells):
+        digits = METRICS[cell["metric"]].digits
+        ours = {"raw": cell["value"] - cell["change"], "masked": cell["value"], "p": cell["p"]}
+        papers = {"raw": cell["raw"], "masked": cell["masked"], "p": cell["p_value"]}
+        change = figure_text({"value": cell["change"], "spread": cell["spread"]}, digits)
+        row = [case_name(cell)]
+        for part in ("raw", "masked", "paper", "p"):
+            places = 2 if part == "p" else digits
+            if part == "paper":
+                row += [f"{cell['paper']:.{digits}f}", f"{MARKS[cell['verdict']]}\u00a0{change}".strip()]
+            else:
+                row += [_number(papers[part], places) or "-", _number(ours[part], places)]
+        rows.append(row)
+    return rows
+
+
+def case_name(cell: Mapping[str, Any]) -> str:
+    """Write attacker, appliance and metric of a case."""
+    return f"{attacker_name(cell['attacker'])}, {readable(cell['appliance'])}, {cell['metric'].upper()}"
+
+
+def board_rows(board: Board) -> Rows:
+    """Write a row for each defence of a leaderboard, without columns in which nothing was measured."""
+    columns = {
+        "adaptive F1": ("strongest_f1", "adaptive"),
+        "leak": ("strongest_f1_leak", "adaptive"),
+        "fixed F1": ("strongest_f1", "fixed"),
+        "RMSE Inc. %": ("rmse_increase_percent", "fixed"),
+        "F1 Red. %": ("f1_reduction_percent", "fixed"),
+        "bits": ("information_bits", ""),
+        "kWh a day": ("throughput_kwh", ""),
+        "SoC at midnight": ("soc_end", ""),
+        "SoC-neutral cost": ("soc_neutral_cost", ""),
+    }
+    known = {(row["defence"], row["metric"], row["threat"]): row for row in records(board.figures)}
+    rows = [["defence", "rank", *columns]]
+    for entry in records(board.entries):
+        cells = {
+            head: figure_text(known.get((entry["defence"], *key)), METRICS[key[0]].digits)
+            for head, key in columns.items()
+        }
+        if entry["status"] == UNDERTRAINED:
+            cells["leak"] = UNDERTRAINED
+        rows.append([defence_name(entry["defence"]), entry["rank"], *cells.values()])
+    kept = [number for number in range(len(rows[0])) if any(row[number] for row in rows[1:])]
+    return [[row[number] for number in kept] for row in rows]
+
+
+def board_text(board: Board) -> str:
+    """Name the attackers of a board, its levels without a defence and from routine, and what has no rank."""
+    names = {
+        threat: ", ".join(map(attacker_name, several)) for threat, several in sorted(board.attackers.items())
+    }
+    parts = [f"{threat.capitalize()} attackers: {several}." for threat, several in names.items()]
+    if board.undefended_f1 == board.undefended_f1:
+        parts.append(f"F1 without a defence {board.undefended_f1:.2f}, from routine {board.prior_f1:.2f}.")
+    if NOT_MET in set(board.entries["status"]):
+        parts.append("Defences that met no adaptive attacker have no rank.")
+    if UNDERTRAINED in set(board.entries["status"]):
+        parts.append(
+            "Undertrained: the adaptive attacker reads less than routine tells, so it has not learned enough "
+            "and the defence has no rank."
+        )
+    return " ".join(parts)
+
+
+def reasons_text(cells: pd.DataFrame) -> list[str]:
+    """List each reason once, with the metrics or rows that it is about."""
+    about: dict[str, dict[str, None]] = {}
+    for cell in records(cells[cells["reason"] != ""]):
+        name = cell.get("label") or cell["appliance"]
+        words = defence_name(name) if cell["verdict"] == "not measured" else METRICS[cell["metric"]].words
+        about.setdefault(cell["reason"], {})[words] = None
+    return [f"{', '.join(names)}: {text}." for text, names in about.items()]
+
+
+def latex(rows: Sequence[Sequence[str]], caption: str) -> str:
+    """Write rows as a LaTeX table (booktabs), the head first."""
+    head, *lines = (" & ".join(map(escape_latex, row)) + r" \\" for row in rows)
+    body = "\n".join([r"\toprule", head, r"\midrule", *lines, r"\bottomrule"])
+    columns = "l" + "r" * (len(rows[0]) - 1)
+    return (
+        f"\\begin{{table}}\n\\caption{{{escape_latex(caption)}}}\n\\begin{{tabular}}{{{columns}}}\n"
+        f"{body}\n\\end{{tabular}}\n\\end{{table}}\n"
+    )
+
+
+def escape_latex(text: str) -> str:
+    """Escape what LaTeX would read as a command."""
+    return "".join(_ESCAPED.get(letter, letter) for letter in text)
+
+
+def _number(value: float, digits: int) -> str:
+    return "" if pd.isna(value) else f"{value:.{digits}f}"
