@@ -26,11 +26,10 @@ MAY_IMPORT = {
     "__init__": {"defenders"},
     "__main__": {"cli"},
     "endings": {"cli"},
-    "fingerprint": set(),
 }
 """Room (folder or top-level module) -> rooms that it may import, beside those that everybody may."""
 
-EVERYBODYS = {"endings", "errors", "fingerprint", "plugins", "__version__"}
+EVERYBODYS = {"endings", "errors", "plugins", "__version__"}
 HEAVY = {"torch", "gymnasium", "stable_baselines3", "pandas", "pyarrow", "plotly", "dash", "numpy"}
 
 
