@@ -277,8 +277,3 @@ def test_a_meter_without_power_is_refused(tmp_path):
         add_meter(store, 1, [240, 240], columns=(("voltage", ""),))
     with pytest.raises(InputError, match="power \\(active or apparent\\) is needed"):
         read_nilmtk(path)
-
-
-def test_a_meter_of_nothing_but_gaps_is_named(tmp_path):
-    with pytest.raises(InputError, match="meter1: no readings"):
-        read_nilmtk(write(tmp_path / "redd.h5", meters={1: [np.nan, np.nan], 2: [1, 2]}))

@@ -149,12 +149,6 @@ def test_missing_paths_are_named(tmp_path):
         read_refit(tmp_path, house=2)
 
 
-def test_rows_that_go_back_in_time_are_sorted_and_said(tmp_path):
-    home = read_refit(write(tmp_path, [row(START + 60, 200), row(START, 100)]))
-    assert home.aggregate_w.tolist() == [100, 200]
-    assert any("went back in time" in note for note in home.notes)
-
-
 def test_the_real_house_has_the_coverage_and_gaps_that_its_description_states(real_data):
     home = read_refit(real_data / "refit", house=2)
     assert list(home.appliances_w) == ["washing_machine", "dishwasher", "microwave", "kettle"]
@@ -167,9 +161,3 @@ def test_the_real_house_has_the_coverage_and_gaps_that_its_description_states(re
     assert stated.items() <= gaps.items()
     assert sorted(set(gaps.values()) - set(stated.values())) == [45]
     assert any("1 of 87,214 rows are flagged" in note for note in home.notes)
-
-
-def test_the_real_house_is_the_same_from_the_cache(real_data):
-    first, second = (read_refit(real_data / "refit", house=2) for _ in range(2))
-    np.testing.assert_array_equal(first.aggregate_w, second.aggregate_w)
-    assert (first.notes, list(first.appliances_w)) == (second.notes, list(second.appliances_w))
