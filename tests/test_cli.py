@@ -315,7 +315,7 @@ def test_a_record_without_a_whole_day_is_still_shown(meterveil, tmp_path):
     table.write_text("".join(table.read_text().splitlines(keepends=True)[:600]))
     result = meterveil("data", "show", table, "--power", "house_w")
     assert result.exit_code == 0, result.output
-    assert "warning: no day is whole" in result.output
+    assert "warning: no day is recorded" in result.output
     assert "15 April 2024 00:00 to 15 April 2024 10:58" in Path("out/data/mine-2024-04-15.html").read_text()
 
 

@@ -116,7 +116,7 @@ REFUSED = {
     "'nowhere' is not a folder of data sets; pass --data": ["build", "--data", "nowhere"],
     "empty is a folder without data of a known kind": ["build", "--data", "empty"],
     "none of 20 uses of kettle, toaster": ["build", "--data", "weak"],
-    "--out 'library.txt' is no name for a library; use one that ends in .json": [
+    "--out 'library.txt' does not end in .json": [
         "build",
         "--out",
         "library.txt",

@@ -1,4 +1,4 @@
-"""`meterveil data`: look at readings before anything is done with them."""
+"""`meterveil data`: coverage, gaps, pictures and statistics of readings."""
 
 # ruff: noqa: PLC0415, PLR0913  heavy imports wait for the verb; a verb has as many arguments as it has options
 
@@ -24,7 +24,9 @@ def show(
     path: opt.Source,
     *,
     house: opt.House = None,
-    day: Annotated[str | None, typer.Option(help="Day to draw; default: the first well known one.")] = None,
+    day: Annotated[
+        str | None, typer.Option(help="Day to draw; default: the first with good coverage.")
+    ] = None,
     out: opt.Out = Path("out/data"),
     timestamp: opt.Timestamp = None,
     power: opt.Power = None,
@@ -32,7 +34,7 @@ def show(
     timezone: opt.Timezone = None,
     appliances: opt.Appliances = None,
 ) -> None:
-    """Say what is known of a household, channel by channel, and draw one of its days."""
+    """Show the coverage of a household, channel by channel, its time zone, and a picture of one day."""
     from meterveil.bench.household_page import write_household
     from meterveil.bench.simulation import first_day
     from meterveil.data import outputs
@@ -74,7 +76,7 @@ def compare(
     sources = [_path_and_house(path) for path in paths]
     options = opt.reading(timestamp, power, unit, timezone)
     if options and "table" not in {find_kind(path) for path, _ in sources}:
-        raise InputError(f"--{next(iter(options))} is for a table of your own, and none of these is one")
+        raise InputError(f"--{next(iter(options))} is for a table of your own; none of these is one")
     households = [_load(path, house, options) for path, house in sources]
     for household in households:
         prefix = f"{household.name}: "
@@ -97,7 +99,7 @@ def _load(path: str, house: int | None, options: dict[str, object]) -> Household
         known = ", ".join(map(str, several))
         raise InputError(f"{path} has the houses {known}; choose one, such as {path}:{next(iter(several))}")
     if house is not None and kind in {"table", "synthetic"}:
-        raise InputError(f"{path} is one household without a number; leave :{house} out")
+        raise InputError(f"{path} is one household without a number; omit :{house}")
     return load(path, house, **(options if kind == "table" else {}))
 
 
@@ -115,12 +117,15 @@ def _describe(household: Household) -> None:
     from meterveil.data.statistics import general_notes
 
     first, last = household.minutes[0], household.minutes[-1]
-    title = f"{household.name}: {first:%Y-%m-%d %H:%M} to {last:%Y-%m-%d %H:%M}, {household.timezone}"
+    title = (
+        f"{household.name}: {first:%Y-%m-%d %H:%M} to {last:%Y-%m-%d %H:%M}, time zone {household.timezone}"
+    )
     show_table(channel_rows(household), title, ["unit", "notes"])
     show_notes(general_notes(household))
     if not household.days():
         show_line(
-            "warning: no day is whole, from midnight to midnight; the picture shows all there is", "yellow"
+            "warning: no day is recorded from midnight to midnight; the picture shows the whole record",
+            "yellow",
         )
     rows = gap_rows(household)
     if len(rows) > 1:

@@ -1,4 +1,4 @@
-"""`meterveil signatures`: build the library that the battery replays, and look at one."""
+"""`meterveil signatures`: build and show the library that the battery replays."""
 
 # ruff: noqa: PLC0415  heavy imports wait for the verb
 
@@ -26,7 +26,7 @@ def build(
     ] = None,
     out: Annotated[Path, typer.Option(help="JSON file to write.")] = Path("out/signatures.json"),
 ) -> None:
-    """Take ten signatures from the training days of UK-DALE houses 1 and 2, and freeze them in a file."""
+    """Build a library of ten signatures from the training days of UK-DALE houses 1 and 2."""
     from meterveil.cli.tables import show_file, show_line
     from meterveil.data import outputs
     from meterveil.data.files import data_folder
@@ -34,14 +34,14 @@ def build(
     from meterveil.data.signatures import build as build_signatures
 
     if out.suffix.lower() != ".json":
-        raise InputError(f"--out {str(out)!r} is no name for a library; use one that ends in .json")
+        raise InputError(f"--out {str(out)!r} does not end in .json; name a JSON file")
     outputs.folder(out.parent, [out.name])
     collection = build_signatures(read_houses(data_folder(data, or_file=True)))
     save(collection, out)
     _show(collection)
     if len(collection.signatures) < SIZE:
         show_line(
-            f"warning: only {len(collection.signatures)} of {SIZE} were found that suit a library", "yellow"
+            f"warning: only {len(collection.signatures)} of {SIZE} suitable signatures were found", "yellow"
         )
     show_file("library", out)
 

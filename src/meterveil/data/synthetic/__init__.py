@@ -1,4 +1,4 @@
-"""A seeded household that behaves like the measured ones: the embedded default and the data of the tests."""
+"""Synthetic household, drawn from a seed, that resembles measured ones: the default and test data."""
 
 from meterveil.data.synthetic.house import household
 from meterveil.data.synthetic.machines import decoy_library, decoy_signatures

@@ -1,4 +1,4 @@
-"""What runs without anybody starting an event: cold, light, screens, standby and heating."""
+"""Models of loads that nobody starts for one use: fridge, lamps, screens, standby and heating."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _DECAY_SHARE = np.array([0.07, 0.05, 0.04])
 
 @dataclass(frozen=True)
 class Fridge:
-    """Cool by compressor cycles: longer in a busy kitchen, a defrost heater after so many of them."""
+    """Fridge-freezer with compressor cycles, longer in a busy kitchen, and a defrost heater."""
 
     watts: float
     on_s: float
@@ -42,7 +42,7 @@ class Fridge:
         )
 
     def run(self, rng: np.random.Generator, busy: FloatArray) -> Segments:
-        """Cycle through the whole trace; `busy` (minute,) is 1 while somebody is about.
+        """Draw the cycles of the whole trace; `busy` (minute,) is 1 while people are about.
 
         Each cycle draws the same number of values, so a longer trace begins with the shorter one.
         """
@@ -63,7 +63,7 @@ class Fridge:
         return join([compressor, heater, levels([busy.size * MINUTE_S], [self.idle_w])])
 
     def _compressor(self, start_s: FloatArray, stop_s: FloatArray, draws: FloatArray) -> Segments:
-        """Add the slow decay of a starting compressor and the surge that a 6 s meter catches now and then."""
+        """Add the slow decay of a starting compressor and the surge that a 6 s meter sometimes catches."""
         watts = self.watts * (1 + 0.01 * draws[:, 1])
         surge_w = np.where(draws[:, 4] > 0.5, watts * (1 + 6 * np.abs(draws[:, 3])), 0.0)
         decays = [
@@ -74,7 +74,7 @@ class Fridge:
 
 
 def _warm_kitchen(on_s: FloatArray, off_s: FloatArray, busy: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Place the cycles one after another: the compressor runs longer, and rests less, while people cook."""
+    """Place the cycles one after another; the compressor runs longer while people are about."""
     starts, runs, now_s = [], [], 0.0
     for run_s, rest_s in zip(on_s.tolist(), off_s.tolist(), strict=True):
         minute = int(now_s / MINUTE_S)
@@ -88,7 +88,7 @@ def _warm_kitchen(on_s: FloatArray, off_s: FloatArray, busy: FloatArray) -> tupl
 
 @dataclass(frozen=True)
 class Lamps:
-    """Light rooms while somebody is in and it is dark; some lamps are only ever on for minutes."""
+    """Lamps of a household, on while people are home and it is dark."""
 
     watts: FloatArray  # (lamp,)
     stay_h: FloatArray  # (lamp,) median stay in the room
@@ -130,7 +130,7 @@ class Lamps:
 
 @dataclass(frozen=True)
 class Screens:
-    """Watch television in the evening, use a computer in between; both stray with what they show."""
+    """Television in the evening and computer in between; both vary with their content."""
 
     tv_w: float
     computer_w: float
@@ -166,7 +166,7 @@ class Screens:
 
 @dataclass(frozen=True)
 class Standby:
-    """Draw what never stops, a router or a clock, and chargers overnight."""
+    """Standby load that never stops, and chargers overnight."""
 
     watts: float
     charger_w: float
@@ -177,7 +177,7 @@ class Standby:
         return cls(rng.uniform(low_w, high_w), rng.uniform(5, 18))
 
     def day(self, rng: np.random.Generator, day: Day) -> Segments:
-        """Stray slowly through the day; charge from bedtime on."""
+        """Vary slowly through the day; charge from bedtime on."""
         base = wander(rng, day.length_s, self.watts, 0.02, 900).delayed(day.start_s)
         if day.away:
             return base
@@ -187,12 +187,12 @@ class Standby:
 
 @dataclass(frozen=True)
 class HeatingPump:
-    """Circulate hot water in the morning and the evening, more in the cold season."""
+    """Heating pump in the morning and the evening, more in the cold season."""
 
     watts: float
 
     def day(self, rng: np.random.Generator, day: Day) -> Segments:
-        """Burn in spells, as the thermostat asks."""
+        """Run in spells of the thermostat."""
         parts = []
         for from_h, to_h in ((day.wake_h - 0.7, day.wake_h + 1.2), (day.dinner_h - 1.5, day.sleep_h - 0.7)):
             need = 0.0 if day.away else day.cold * rng.uniform(0.6, 1.2)

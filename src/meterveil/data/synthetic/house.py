@@ -1,4 +1,4 @@
-"""Put a household together: habits drive appliances, meters read them, and some load has no sub-meter."""
+"""Synthetic household: a routine drives appliances, meters read them, and some load has no sub-meter."""
 
 from __future__ import annotations
 
@@ -52,16 +52,16 @@ CLEANING = (Habit("wake_h", 3.0, 1.5, 0.12, 2.5), Habit("return_h", 1.5, 1.0, 0.
 
 
 class Daily(Protocol):
-    """Draw the power of one day, in seconds of the trace."""
+    """Load that is drawn day by day, in seconds of the trace."""
 
     def day(self, rng: np.random.Generator, day: Day) -> Segments:
-        """Return what was drawn on that day; it may run past midnight."""
+        """Draw the power of one day; it may run past midnight."""
         ...
 
 
 @dataclass(frozen=True)
 class Used:
-    """Start a machine whenever its habits say so, one use at a time."""
+    """Machine with the habits that start it, one use at a time."""
 
     machine: Machine
     habits: tuple[Habit, ...]
@@ -139,7 +139,7 @@ def _metered(rng: np.random.Generator, activity: float) -> dict[str, Daily]:
 
 
 def _unmetered(rng: np.random.Generator, activity: float) -> dict[str, Daily]:
-    """Draw the residual: what the sub-meters of real houses leave out, large and small."""
+    """Draw the load that has no sub-meter, as in real houses."""
     iron = Thermostatic(rng.uniform(1600, 2300), 0.0, 90.0, 15.0, 40.0, 1200.0)
     hob = Thermostatic(rng.uniform(1100, 1800), 0.0, 300.0, 40.0, 35.0, 900.0)
     return {
@@ -162,7 +162,7 @@ def _play(seed: int, key: int, loads: Mapping[str, Daily], plan: list[Day]) -> d
 
 
 def _second_freezer(seed: int, busy: FloatArray) -> Segments:
-    """Let about every third household keep a small freezer that no sub-meter sees."""
+    """Give about every third household a small freezer without sub-meter."""
     rng = child(seed, 10)
     if rng.random() > 0.35:
         return join([])
@@ -171,12 +171,12 @@ def _second_freezer(seed: int, busy: FloatArray) -> Segments:
 
 
 def _submeter(rng: np.random.Generator, load: Segments, minutes: int) -> FloatArray:
-    """Read one appliance some seconds late, as sub-meters whose clock is not that of the mains do."""
+    """Read one appliance some seconds late, since the clocks of sub-meters and mains differ."""
     return _read(rng, minute_means(load.delayed(rng.uniform(0.0, 5.0)), minutes), floor_w=0.0)
 
 
 def _read(rng: np.random.Generator, watts: FloatArray, floor_w: float) -> FloatArray:
-    """Add a meter's noise, a part of the reading and a floor, and round as meters do."""
+    """Add a meter's relative and absolute noise, and round."""
     noise = rng.standard_normal((watts.size, 2))
     read: FloatArray = np.maximum(watts * (1 + 0.004 * noise[:, 0]) + floor_w * noise[:, 1], 0.0)
     return np.round(read, 1)

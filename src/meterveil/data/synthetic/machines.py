@@ -23,7 +23,7 @@ from meterveil.data.synthetic.segments import (
 
 
 class Machine(Protocol):
-    """Draw one use of an appliance, from the second at which it is switched on."""
+    """Appliance that people switch on."""
 
     def use(self, rng: np.random.Generator) -> Segments:
         """Return the power of one use."""
@@ -36,7 +36,7 @@ def _lognormal(rng: np.random.Generator, median: float, spread: float, low: floa
 
 @dataclass(frozen=True)
 class Kettle:
-    """Boil water: one flat block, as long as the kettle is full."""
+    """Kettle: one flat block, longer for more water."""
 
     watts: float
     fill_s: float
@@ -62,7 +62,7 @@ class Kettle:
 
 @dataclass(frozen=True)
 class Microwave:
-    """Heat food: full power, or the magnetron switched on and off at a lower setting."""
+    """Microwave oven: full power, or the magnetron pulsed at a lower setting."""
 
     watts: float
     idle_w: float
@@ -95,7 +95,7 @@ class Microwave:
 
 @dataclass(frozen=True)
 class Toaster:
-    """Toast bread for a time that the household likes, sometimes two rounds."""
+    """Toaster with a usual time, sometimes two rounds."""
 
     watts: float
     round_s: float
@@ -121,7 +121,7 @@ class Toaster:
 
 @dataclass(frozen=True)
 class WashingMachine:
-    """Wash: fill, heat while the drum turns, tumble, rinse with short spins, spin."""
+    """Washing machine: fill, heat while the drum turns, tumble, rinse with short spins, spin."""
 
     heater_w: float
     motor_w: float
@@ -175,7 +175,7 @@ class WashingMachine:
 
 @dataclass(frozen=True)
 class Dishwasher:
-    """Wash dishes: pump, heat, pump, heat again to rinse, in stages that hardly vary between days."""
+    """Dishwasher: pump, heat, pump, heat again to rinse; stages hardly vary between days."""
 
     heater_w: float
     pump_w: float
@@ -222,7 +222,7 @@ class Dishwasher:
 
 @dataclass(frozen=True)
 class Thermostatic:
-    """Heat up, then hold the temperature by switching: an oven, an iron, a hob."""
+    """Heater with a thermostat: an oven, an iron, a hob."""
 
     watts: float
     hold_w: float
@@ -254,7 +254,7 @@ def oven(rng: np.random.Generator) -> Thermostatic:
 
 @dataclass(frozen=True)
 class Plugged:
-    """Run something without a thermostat: a hair dryer, a vacuum cleaner."""
+    """Appliance without a thermostat: a hair dryer, a vacuum cleaner."""
 
     watts: float
     median_s: float
@@ -302,7 +302,7 @@ def _signature(rng: np.random.Generator, draw: Callable[[np.random.Generator], S
 
 
 def _long_boil(rng: np.random.Generator) -> Segments:
-    """Fill the kettle to the brim, or boil twice in a row: an ordinary boil is too short for the library."""
+    """Boil a full kettle, or twice in a row: an ordinary boil is too short for the library."""
     kettle = Kettle.draw(rng)
     if rng.random() < 0.5:
         return kettle.boil(rng, 270.0)

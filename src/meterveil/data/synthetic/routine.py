@@ -1,4 +1,4 @@
-"""When people get up, leave, cook and sleep: what makes one day, and one household, differ from the next."""
+"""Routine of the people of a household: when they get up, leave, cook and sleep on each day."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ Anchor = Literal["wake_h", "lunch_h", "dinner_h", "return_h", "sleep_h"]
 
 
 def child(seed: int, *keys: int) -> np.random.Generator:
-    """Make the generator of one purpose, so that more days or more appliances never shift its draws."""
+    """Return the generator of one purpose, so that more days or appliances do not shift its draws."""
     return np.random.default_rng([seed, *keys])
 
 
 @dataclass(frozen=True)
 class Routine:
-    """Hold the hours and customs that a household keeps."""
+    """Usual hours of a household."""
 
     wake_h: float
     lie_in_h: float
@@ -58,7 +58,7 @@ class Routine:
 
 @dataclass(frozen=True)
 class Day:
-    """Hold what happens on one civil day; hours are those of the wall clock, past 24 after midnight."""
+    """Hours of one civil day by the wall clock, above 24 after midnight."""
 
     start_s: float
     """Seconds from the start of the trace to this day's midnight."""
@@ -77,21 +77,21 @@ class Day:
     """Need for heating, 0 in July to 1 in January."""
 
     def at_s(self, hour: FloatArray) -> FloatArray:
-        """Seconds of the trace at these wall-clock hours; clocks change at night, while all sleep."""
+        """Return the seconds of the trace at these wall-clock hours; clocks change at night."""
         return self.start_s + hour * HOUR_S + np.where(hour >= 3, self.length_s - DAY_S, 0.0)
 
     def between(self, from_h: float, to_h: float) -> tuple[float, float]:
-        """Start and stop of a stretch of wall-clock hours, in seconds of the trace."""
+        """Return start and stop of a stretch of wall-clock hours, in seconds of the trace."""
         start_s, stop_s = self.at_s(np.array([from_h, to_h]))
         return float(start_s), float(stop_s)
 
     def home(self, hour: FloatArray) -> BoolArray:
-        """Tell whether somebody is in and awake."""
+        """Tell whether people are home and awake."""
         out = (hour >= self.leave_h) & (hour < self.return_h)
         return (hour >= self.wake_h) & (hour < self.sleep_h) & ~out & (not self.away)
 
     def presence(self) -> Segments:
-        """Return the stretches in which somebody is in and awake, with a weight of one."""
+        """Return the stretches in which people are home and awake, with a weight of one."""
         if self.away:
             return segments(np.empty(0), np.empty(0), 1.0)
         start_h = np.array([self.wake_h, self.return_h])
@@ -101,7 +101,7 @@ class Day:
 
 @dataclass(frozen=True)
 class Habit:
-    """Do something so many times a day, on average, around a moment of the day."""
+    """Activity with a mean number of times a day, around a moment of the day."""
 
     anchor: Anchor
     offset_h: float
@@ -112,7 +112,7 @@ class Habit:
 
 
 def hours_of(rng: np.random.Generator, day: Day, habits: Sequence[Habit], activity: float) -> FloatArray:
-    """Draw the wall-clock hours at which these habits happen, in order, while somebody is home."""
+    """Draw the wall-clock hours of these habits, in order, while people are home."""
     drawn = [np.empty(0)]
     for habit in habits:
         mean = habit.per_day * activity * (habit.weekend if day.weekend else 1.0)
@@ -124,7 +124,7 @@ def hours_of(rng: np.random.Generator, day: Day, habits: Sequence[Habit], activi
 
 
 def plan_days(seed: int, routine: Routine, start: date, days: int, timezone: str) -> list[Day]:
-    """Plan the day before the trace, whose late events run into it, and every day of the trace."""
+    """Plan the days of the trace and the day before it, whose late events run into it."""
     origin = midnight(start, timezone)
     trips = child(seed, 0).random((days + 4, 2))
     nights = np.where(trips[:, 0] < TRIP_SHARE, 1 + (3 * trips[:, 1]).astype(int), 0)
@@ -173,7 +173,7 @@ def _absence(rng: np.random.Generator, routine: Routine, weekend: bool, wake_h: 
 
 
 def _daylight(today: date, noon: pd.Timestamp) -> tuple[float, float]:
-    """Sunrise and sunset in wall-clock hours at the latitude of London, without the equation of time."""
+    """Return sunrise and sunset in wall-clock hours at the latitude of London, approximately."""
     declination = -np.radians(23.44) * np.cos(2 * np.pi * (today.timetuple().tm_yday + 10) / 365)
     half_day_h = np.degrees(np.arccos(-np.tan(np.radians(LATITUDE_DEG)) * np.tan(declination))) / 15
     summer_time = noon.dst()

@@ -18,7 +18,7 @@ MINUTE_S = 60.0
 
 @dataclass(frozen=True)
 class Segments:
-    """Hold stretches of constant power; where they overlap, their powers add."""
+    """Stretches of constant power; where they overlap, their powers add."""
 
     start_s: FloatArray
     stop_s: FloatArray
@@ -35,7 +35,7 @@ class Segments:
 
 
 def segments(start_s: FloatArray, stop_s: FloatArray, watts: FloatArray | float) -> Segments:
-    """Build segments, one power for all or one each; a stretch that stops before it starts is dropped."""
+    """Build segments with one power for all or one each; empty stretches are dropped."""
     keep = stop_s > start_s
     return Segments(start_s[keep], stop_s[keep], np.broadcast_to(watts, start_s.shape)[keep])
 
@@ -47,7 +47,7 @@ def levels(durations_s: Sequence[float] | FloatArray, watts: Sequence[float] | F
 
 
 def join(parts: Iterable[Segments]) -> Segments:
-    """Lay segments over one another, each at its own time."""
+    """Join segments, each at its own time."""
     every = [Segments(np.empty(0), np.empty(0), np.empty(0)), *parts]
     return Segments(
         np.concatenate([part.start_s for part in every]),
@@ -57,7 +57,7 @@ def join(parts: Iterable[Segments]) -> Segments:
 
 
 def chain(parts: Iterable[Segments]) -> Segments:
-    """Let each part begin where the one before it ended."""
+    """Join parts so that each begins where the one before ends."""
     placed, now_s = [], 0.0
     for part in parts:
         placed.append(part.delayed(now_s))
@@ -78,7 +78,7 @@ def pulses(rng: np.random.Generator, duration_s: float, on_s: float, off_s: floa
 def wander(
     rng: np.random.Generator, duration_s: float, watts: float, spread: float, step_s: float
 ) -> Segments:
-    """Draw a power that strays around a mean by a relative `spread`, from one step to the next."""
+    """Draw a power that varies around a mean by a relative `spread`, from step to step."""
     count = max(1, int(duration_s / step_s))
     stray = np.convolve(rng.standard_normal(count + 3), [0.6, 0.5, 0.4, 0.3], mode="valid")
     power = watts * np.clip(1 + spread * stray, 0.2, 3.0)
