@@ -1,1 +1,1 @@
-"""Benchmarks: what an attack or a defence is worth, and what the paper says that it is."""
+"""Benchmarks: trials, metrics, evaluations, attacks, the table of results, and the paper's tables."""
