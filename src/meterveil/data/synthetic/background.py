@@ -1,4 +1,4 @@
-"""Models of loads that nobody starts for one use: fridge, lamps, screens, standby and heating."""
+"""Models of background loads: fridge, lamps, screens, standby and heating."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class Lamps:
 
     watts: FloatArray  # (lamp,)
     stay_h: FloatArray  # (lamp,) median stay in the room
-    per_hour: FloatArray  # (lamp,) how often somebody enters it
+    per_hour: FloatArray  # (lamp,) visits per hour
 
     @classmethod
     def draw(cls, rng: np.random.Generator, rooms: int, scale: float = 1.0) -> Lamps:

@@ -1,4 +1,4 @@
-"""Models of appliances that somebody starts, and the shipped signatures drawn from them."""
+"""Models of appliances that people start, and the shipped signatures drawn from them."""
 
 from __future__ import annotations
 
