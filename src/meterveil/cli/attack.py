@@ -45,9 +45,13 @@ def attack(
     attackers: Annotated[
         str, typer.Option(help="Names separated by commas; default: all of this package, or all networks.")
     ] = "",
-    cross: Annotated[bool, typer.Option(help="Train on other houses than the one that is read.")] = False,
+    cross: Annotated[
+        bool, typer.Option("--cross", help="Train on other houses than the one that is read.")
+    ] = False,
     training_days: Annotated[int, typer.Option(min=2, help="Training days, from the paper's ten on.")] = 10,
-    held_out: Annotated[bool, typer.Option(help="Read all held-out days instead of one test day.")] = False,
+    held_out: Annotated[
+        bool, typer.Option("--held-out", help="Read all held-out days instead of one test day.")
+    ] = False,
     reserve_days: Annotated[
         int, typer.Option(help="With --held-out: leave out the days that this many training days take.")
     ] = 0,
@@ -61,7 +65,9 @@ def attack(
         str, typer.Option(help="With --adaptive: masked copies to train on, such as 0,1,3,6,12,24.")
     ] = "",
     epochs: Annotated[str, typer.Option(help="With --adaptive: epochs to train, such as 2,5,10,20.")] = "",
-    recorded: Annotated[bool, typer.Option(help="Show what --results holds; fit nothing.")] = False,
+    recorded: Annotated[
+        bool, typer.Option("--recorded", help="Show what --results holds; fit nothing.")
+    ] = False,
     seed: opt.Seed = 0,
     workers: Annotated[int, typer.Option(min=1, help="Processes, of one thread each.")] = 2,
     results: Annotated[

@@ -151,6 +151,8 @@ def _stands_out(run: Run, replay: Replay) -> bool:
         return False
     half = _LABEL_ROOM_MINUTES // 2
     middle = (replay.start + replay.end) // 2
+    if not half <= middle <= len(run.minutes) - half:
+        return False
     beside_w = run.meter_w[max(middle - half, 0) : middle + half]
     return float(np.nanmax(beside_w)) <= _top_w(run, slice(replay.start, replay.end))
 
