@@ -11,11 +11,12 @@ from pathlib import Path
 
 import numpy as np
 
-from meterveil.attackers.protocol import Attacker, FloatArray, meter_of
+from meterveil.attackers.protocol import Attacker, meter_of
 from meterveil.attackers.registry import attacker
 from meterveil.bench.scoring import score
 from meterveil.bench.simulation import simulate
 from meterveil.bench.simulation_page import caption, explain, figure_rows
+from meterveil.core.arrays import FloatArray
 from meterveil.data import outputs
 from meterveil.data.household import Household
 from meterveil.data.signatures import library
