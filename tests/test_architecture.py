@@ -25,11 +25,10 @@ MAY_IMPORT = {
     "plugins": set(),
     "__init__": {"defenders"},
     "__main__": {"cli"},
-    "endings": {"cli"},
 }
 """Room (folder or top-level module) -> rooms that it may import, beside those that everybody may."""
 
-EVERYBODYS = {"endings", "errors", "plugins", "__version__"}
+EVERYBODYS = {"errors", "plugins", "__version__"}
 HEAVY = {"torch", "gymnasium", "stable_baselines3", "pandas", "pyarrow", "plotly", "dash", "numpy"}
 
 

@@ -6,15 +6,12 @@ Figures are drawn by plotly.js's basic bundle (scatter, bar and pie only), which
 
 from __future__ import annotations
 
-import base64
 import gzip
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from html import escape
 from importlib.resources import files
-from pathlib import Path
 from typing import Any
 
 import plotly.graph_objects as go
@@ -26,7 +23,6 @@ from meterveil.data.outputs import GENERATOR
 
 _SCRIPT_MARK = "<!--plotly-->"
 _FIGURE_CLASS = "plotly-graph-div"
-_PHONE = "-phone"
 
 _DRAW = """
 function draw(within) {
@@ -52,8 +48,6 @@ class Section:
     table: Sequence[Sequence[str]] = ()
     """Rows of cells, the head first; what follows the first line of a cell is small print."""
     figure: go.Figure | None = None
-    is_stacked: bool = False
-    """Whether the first and the last cell of each row have a line of their own on a phone."""
     html: str = ""
     """Anything else, trusted, below the figure."""
     is_folded: bool = False
@@ -106,18 +100,6 @@ def figure_html(figure: go.Figure) -> Markup:
     )
 
 
-def phone_path(path: Path) -> Path:
-    """Name the picture for a phone that belongs to a wide one."""
-    return path.with_name(f"{path.stem}{_PHONE}{path.suffix}")
-
-
-def picture_html(path: Path, words: str) -> str:
-    """Embed a PNG picture, and the one for a phone beside it; `words` describe it for screen readers."""
-    narrow = phone_path(path)
-    source = f'<source media="(max-width: 600px)" srcset="{_embedded(narrow)}">' if narrow.exists() else ""
-    return f'<figure><picture>{source}<img src="{_embedded(path)}" alt="{escape(words)}"></picture></figure>'
-
-
 def slug(heading: str) -> str:
     """Turn a heading into the name of an anchor."""
     return re.sub(r"[^a-z0-9]+", "-", heading.lower()).strip("-")
@@ -156,7 +138,3 @@ def _word_columns(rows: Sequence[Sequence[str]]) -> list[bool]:
 def _verdict(cell: str, verdicts: Mapping[str, str]) -> str | None:
     matches = (word for word in verdicts if cell == word or (not word.isascii() and cell.startswith(word)))
     return next((verdicts[word] for word in matches), None)
-
-
-def _embedded(path: Path) -> str:
-    return f"data:image/png;base64,{base64.b64encode(path.read_bytes()).decode()}"

@@ -9,7 +9,7 @@ import plotly.graph_objects as go
 
 from meterveil.data.outputs import write_text, write_whole
 from meterveil.errors import InputError, how_to_install
-from meterveil.plots.html import Section, page, phone_path
+from meterveil.plots.html import Section, page
 
 WIDE_PX, PHONE_PX = 1000, 390
 _SCALE = 2
@@ -46,4 +46,5 @@ def save(figure: go.Figure, path: Path, width: int = 1200) -> Path:
 def save_both(figure: go.Figure, path: Path) -> list[Path]:
     """Save a figure as `path` and, drawn for a phone, beside it; without a title, which the page has."""
     untitled = go.Figure(figure).update_layout(title_text="", margin_t=min(figure.layout.margin.t or 30, 50))
-    return [save(untitled, path, WIDE_PX), save(untitled, phone_path(path), PHONE_PX)]
+    narrow = path.with_name(f"{path.stem}-phone{path.suffix}")
+    return [save(untitled, path, WIDE_PX), save(untitled, narrow, PHONE_PX)]
