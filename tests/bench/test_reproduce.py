@@ -8,10 +8,8 @@ import pytest
 from evaluation_runs import write_run
 
 from meterveil.attackers.registry import PAPER_SIX
-from meterveil.bench import results
+from meterveil.bench import reported, results
 from meterveil.bench.evaluate import DEFAULT_ATTACKERS
-from meterveil.bench.reported import TABLES as PRINTED
-from meterveil.bench.reported.claimed import claimed
 from meterveil.bench.reproduce import experiments, steps
 from meterveil.bench.reproduce.experiments import (
     FULL,
@@ -58,8 +56,9 @@ def count_kinds(made):
 
 def test_every_row_that_the_paper_prints_is_a_row_of_the_same_name():
     ours = {(entry.table, entry.cell.dataset, entry.row) for entry in choose()}
-    for table in PRINTED:
-        assert {(table, dataset, label) for dataset, label, _ in claimed(table)} <= ours
+    for table in reported.TABLES:
+        printed = reported.figures(table)
+        assert {(table, *names) for names in zip(printed["dataset"], printed["label"], strict=True)} <= ours
 
 
 def test_every_row_of_every_table_is_recorded_once_with_one_run():
@@ -218,8 +217,7 @@ def test_a_key_does_not_change_with_a_label_or_with_copies_that_nobody_uses(work
 def test_random_equal_moves_what_the_trainings_moved_on_their_training_days(workspace):
     for seed, moved_kwh in enumerate([6.0, 7.5]):
         folder = workspace.folder("train", f"of-{seed}")
-        folder.mkdir(parents=True)
-        (folder / "run.json").write_text(json.dumps({"figures": {"training_days_moved_kwh": moved_kwh}}))
+        write_run(folder, "home", [], seed, figures={"training_days_moved_kwh": moved_kwh})
     defence = PlannedDefence("random_equal", DefenceSpec("random_equal", OURS), (), ("of-0", "of-1"))
     [policy] = defence.load(workspace).policies
     assert policy.throughput_kwh == 6.75

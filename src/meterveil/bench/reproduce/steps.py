@@ -45,6 +45,7 @@ from meterveil.defenders import version_of
 from meterveil.defenders.defence import Defence, equal_kwh, find_defence, trained_defence
 from meterveil.defenders.random_equal import RandomEqual
 from meterveil.defenders.rationed import Rationed
+from meterveil.defenders.run_folder import FINISHED, format_of, read_document
 from meterveil.defenders.training_settings import MANAGER, ManagerSettings, Settings
 
 _LIBRARIES = ("numpy", "torch", "stable_baselines3", "scipy")
@@ -112,7 +113,7 @@ class TrainingSpec:
         from meterveil.defenders.manager import manager_training  # noqa: PLC0415  torch
 
         folder = workspace.folder("train", key)
-        if run_document(workspace, key).get("status") == "finished":
+        if format_of(folder) and read_document(folder)["status"] == FINISHED:
             return {}
         home = workspace.household(self.dataset, self.house)
         days = training_days(workspace, self.dataset, self.house)
@@ -160,7 +161,7 @@ class PlannedDefence:
 
     def equal_kwh(self, workspace: Workspace) -> float:
         """Average the throughput of the trainings on their own days; test days must not decide it."""
-        documents = (run_document(workspace, key) for key in self.trainings)
+        documents = (read_document(workspace.folder("train", key)) for key in self.trainings)
         return equal_kwh([document["figures"]["training_days_moved_kwh"] for document in documents])
 
     def setup(self, workspace: Workspace) -> Setup:
@@ -218,17 +219,6 @@ def training_days(workspace: Workspace, dataset: str, house: int) -> tuple[date,
     return PROTOCOLS[dataset].training
 
 
-def run_document(workspace: Workspace, key: str) -> dict[str, Any]:
-    """Read the document of a training; empty where there is none yet."""
-    try:
-        document: dict[str, Any] = json.loads(
-            (workspace.folder("train", key) / "run.json").read_text(encoding="utf-8")
-        )
-    except (OSError, ValueError):
-        return {}
-    return document
-
-
 def measure(
     workspace: Workspace, key: str, cell: Cell, trial: Trial, defences: tuple[PlannedDefence, ...]
 ) -> dict[str, Any]:
@@ -273,17 +263,8 @@ def cell_key(
 
 def not_measured(workspace: Workspace, key: str, cell: Cell, reason: str) -> dict[str, Any]:
     """Return figures without a value that say why a cell cannot be measured."""
-    blank = Figure(
-        **cell.columns,
-        threat=cell.threat,
-        training="10 days" if cell.threat == "fixed" else f"10 days x {cell.copies} copies",
-        attacker="all",
-        appliance="all",
-        seeds=0,
-        n_days=0,
-        run=key,
-        note=f"not measured: {reason}",
-    )
+    training = "10 days" if cell.threat == "fixed" else f"10 days x {cell.copies} copies"
+    blank = replace(_blank(cell, key, training, reason), attacker="all", appliance="all")
     figures = [replace(blank, metric=HEADLINES[metric]) for metric in ("rmse", "f1")]
     return done_cell(figures, Run(key, {"house": cell.house}, commit=current_commit()))
 
@@ -293,32 +274,23 @@ def not_measured_key(cell: Cell) -> str:
     return key_of("not measured", VERSION, cell.columns, cell.threat, cell.seeds, cell.attackers)
 
 
-def absent_figures(cell: Cell, trial: Trial, home: Household, run: str) -> Iterator[Figure]:
+def absent_figures(cell: Cell, trial: Trial, home: Household, key: str) -> Iterator[Figure]:
     """Return figures without a value for the paper's appliances that were not in use (D12)."""
     is_main = (cell.label, cell.days, cell.threat, cell.battery) == ("ours", PAPER, "fixed", ())
-    if not is_main or cell.dataset not in PROTOCOLS:
-        return
+    papers = PROTOCOLS[cell.dataset].targets if is_main and cell.dataset in PROTOCOLS else ()
     day = trial.test.days[0]
     known_w = home.day(day).appliances_w
-    for target in PROTOCOLS[cell.dataset].targets:
-        if target not in trial.targets:
-            metered = target in known_w and not np.isnan(known_w[target]).all()
-            why = "was not used" if metered else "is not metered"
-            note = f"not measured: the {target.replace('_', ' ')} {why} on {day}"
-            for attacker in PAPER_SIX:
-                for metric in PAPER_METRICS:
-                    yield Figure(
-                        **cell.columns,
-                        threat=cell.threat,
-                        training=trial.training_label,
-                        attacker=attacker,
-                        appliance=target,
-                        metric=metric,
-                        seeds=0,
-                        n_days=0,
-                        run=run,
-                        note=note,
-                    )
+    for target in (target for target in papers if target not in trial.targets):
+        metered = target in known_w and not np.isnan(known_w[target]).all()
+        reason = f"the {target.replace('_', ' ')} {'was not used' if metered else 'is not metered'} on {day}"
+        blank = replace(_blank(cell, key, trial.training_label, reason), appliance=target)
+        for attacker in PAPER_SIX:
+            yield from (replace(blank, attacker=attacker, metric=metric) for metric in PAPER_METRICS)
+
+
+def _blank(cell: Cell, key: str, training: str, reason: str) -> Figure:
+    labels = replace(Figure(**cell.columns), threat=cell.threat, training=training, run=key)
+    return replace(labels, seeds=0, n_days=0, note=f"not measured: {reason}")
 
 
 def done_cell(figures: Sequence[Figure], run: Run) -> dict[str, Any]:
