@@ -46,7 +46,6 @@ bench: $(VENV)/.dev            ## measure speed, as ratios within one run; write
 figures: bench                 ## draw every picture and fill every table of README and docs from what is recorded (needs Chromium)
 	$(BIN)/meterveil demo --quick --picture docs/img/demo-day.png
 	$(BIN)/meterveil report --leaderboards docs/img
-	$(BIN)/meterveil reproduce --profile --picture docs/img/reproduce-time.png
 	$(BIN)/python -m experiments.alignment --picture
 	$(BIN)/python -m experiments.training_observations --picture
 	$(BIN)/python -m experiments.presence_check
@@ -63,6 +62,7 @@ reproduce: $(VENV)/.dev        ## measure every table of the paper and every stu
 	for house in redd ukdale; do for seed in 0 1 2 3 4; do \
 		$(BIN)/meterveil train $$house --library out/library.json --seed $$seed --out out/behaviour/$$house/ours/$$seed || exit; done; \
 		$(BIN)/python -m experiments.behaviour out/behaviour/$$house/ours random_equal:8 flat flat_decoys --on $$house || exit; done
+	$(BIN)/python -m experiments.paper_pictures out/behaviour/redd/ours/0 out/behaviour/ukdale/ours/0
 	$(BIN)/python -m experiments.untrained_defences
 	$(BIN)/python -m experiments.ddql_defences fast
 	$(BIN)/python -m experiments.audit_training --reuse
