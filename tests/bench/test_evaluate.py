@@ -217,7 +217,7 @@ def test_the_page_has_a_row_for_each_defence_and_each_case(measured, tmp_path):
     assert "undertrained" in rows[2]
     assert len(case_rows(measured["flat"], "fixed")) == 1 + len(measured["flat"].spec.trial.read)
     page = write_evaluation(list(measured.values()), tmp_path).read_text()
-    for words in ("A day with random_equal", "synthetic house 1, 2 days from", "undertrained:"):
+    for words in ("A day with random_equal", "synthetic house 1, 2 days from", "Undertrained attackers"):
         assert words in page
     assert "A day with none" not in page
 
@@ -281,7 +281,7 @@ def test_runs_bring_their_own_signatures_battery_and_tariff(home, setup, tmp_pat
     [
         (["magic"], "no defence and no folder 'magic'; known are none, random"),
         (["random_equal:much"], "no number of kWh a day"),
-        (["random_equal:-1"], "give 0 or more"),
+        (["random_equal:-1"], "0 or more"),
         (["flat", "none", "flat"], "flat is named twice"),
     ],
 )

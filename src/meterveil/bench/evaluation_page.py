@@ -144,7 +144,12 @@ def _sections(result: Result) -> list[Section]:
     return [
         Section(f"Attackers without and with {name}", "", (), reading_chart(result)),
         *(
-            Section(f"{name}: {threat} attackers, case by case", _CASES, case_rows(result, threat))
+            Section(
+                f"{name}: {threat} attackers, case by case",
+                _CASES,
+                case_rows(result, threat),
+                is_folded=True,
+            )
             for threat in result.cases
         ),
         Section(f"A day with {name}", "", (), day_chart(result)),

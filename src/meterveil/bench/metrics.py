@@ -28,8 +28,8 @@ HARM_SIGN: dict[str, int] = {
 UNDERTRAINED = "undertrained"
 """Text in place of a negative leak (D17)."""
 UNDERTRAINED_NOTE = (
-    "undertrained: the attacker scores below guessing from routine, so it needs more training before it can "
-    "measure a defence"
+    "Undertrained attackers score below guessing from routine; they need more training before they can "
+    "measure a defence."
 )
 
 
