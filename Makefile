@@ -44,7 +44,7 @@ bench: $(VENV)/.dev            ## measure speed, as ratios within one run; write
 	$(BIN)/python benchmarks/speed_table.py
 
 figures: bench                 ## draw every picture and fill every table of README and docs from what is recorded (needs Chromium)
-	$(BIN)/meterveil demo --quick --picture docs/img/demo-day.png
+	$(BIN)/python -m experiments.demo_picture
 	$(BIN)/meterveil report --leaderboards docs/img
 	$(BIN)/python -m experiments.alignment --picture
 	$(BIN)/python -m experiments.training_observations --picture

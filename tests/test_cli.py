@@ -363,11 +363,17 @@ REFUSED = {
     "broken.json: a signature library must be JSON": ["simulate", "--library", "broken.json"],
     "there is no tariff 'cheap'; allowed is paper": ["simulate", "--tariff", "cheap"],
     "broken.json is a file; give a folder": ["simulate", "--out", "broken.json"],
-    "cannot write broken.json/out: Not a directory": ["demo", "--quick", "--out", "broken.json/out"],
+    "cannot write broken.json/out: Not a directory": [
+        "data",
+        "show",
+        "synthetic",
+        "--out",
+        "broken.json/out",
+    ],
     "taken holds day.html that meterveil did not write": ["simulate", "--out", "taken"],
     "it records 2024-04-15 to 2024-04-28": ["data", "show", "synthetic", "--day", "2020-01-01"],
     "nowhere does not exist": ["data", "show", "nowhere"],
-    "cannot be saved as day.gif": ["demo", "--picture", "day.gif"],
+    "cannot be saved as day.gif": ["signatures", "show", "--out", "day.gif"],
 }
 
 

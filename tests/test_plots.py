@@ -23,7 +23,7 @@ from meterveil.plots.html import Section, figure_html, page, render
 from meterveil.plots.library import library_figure
 from meterveil.plots.look import clock
 from meterveil.plots.saving import save
-from meterveil.plots.simulation import comparison_figure, day_figure, days_figure, hero_figure, replays
+from meterveil.plots.simulation import day_figure, days_figure
 
 LIBRARY = Library.of([("kettle", [2000.0, 2500.0, 400.0]), ("lamp", [60.0] * 8)], source="by hand")
 DAY = date(2024, 4, 15)
@@ -95,27 +95,10 @@ def test_many_days_are_bars_of_energy_and_a_line_of_charge(long_run):
     assert charge.y[-1] == pytest.approx(long_run.soc[-1] * 100)
 
 
-def test_defences_are_compared_on_the_same_scale(run):
-    figure = comparison_figure([run, run])
-    ranges = {tuple(figure.layout[axis].range) for axis in ("yaxis", "yaxis2")}
-    assert len(ranges) == 1
-    assert [trace.showlegend for trace in named(figure, "meter")] == [True, False]
-
-
-def test_the_hero_picture_names_decoys_where_they_ran(run):
-    figure = hero_figure(run)
-    labels = [label.text for label in figure.layout.annotations]
-    assert labels
-    assert set(labels) <= {"decoy<br>lamp", "decoy<br>kettle"}
-    times = {str(run.minutes[(replay.start + replay.end) // 2])[:16] for replay in replays(run)}
-    assert {str(pd.Timestamp(label.x))[:16] for label in figure.layout.annotations} <= times
-
-
-def test_every_picture_of_a_day_names_its_defence_and_time_zone(run):
-    for figure in (day_figure(run), hero_figure(run)):
-        assert "random_equal" in figure.layout.title.text
-        assert "local time, Europe/London" in str(figure.layout)
-    assert "random_equal" in comparison_figure([run]).layout.annotations[0].text
+def test_the_picture_of_a_day_names_its_defence_and_time_zone(run):
+    figure = day_figure(run)
+    assert "random_equal" in figure.layout.title.text
+    assert "local time, Europe/London" in str(figure.layout)
 
 
 def test_a_household_shows_a_panel_for_each_channel_that_was_known_that_day():

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import typer
 
 from meterveil.cli import options as opt
-from meterveil.cli.base import check_installed
+from meterveil.cli.base import check_can_fit
 from meterveil.data.files import data_folder
 from meterveil.errors import InputError
 
@@ -268,7 +268,7 @@ def _names(text: str, in_epochs: bool) -> tuple[str, ...]:
     names = listed(text)
     for name in names:
         check_known(name)
-    check_installed("attacking", ATTACKERS if in_epochs else names or ATTACKERS)
+    check_can_fit("attacking", ATTACKERS if in_epochs else names or ATTACKERS)
     if not in_epochs:
         return names or tuple(ATTACKERS)
     from meterveil.bench.attack import check_epochs, networks

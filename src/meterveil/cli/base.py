@@ -96,16 +96,20 @@ def errors_in_one_line(translate: Callable[[str], str] = str) -> Iterator[None]:
         raise SystemExit(130) from error
 
 
-def check_installed(doing: str, attackers: Iterable[str] = ()) -> None:
+def check_installed(doing: str, packages: Iterable[str], extra: str = "train") -> None:
+    """Refuse to begin where a package is missing that an extra installs."""
+    missing = [name for name in packages if find_spec(name) is None]
+    if missing:
+        raise InputError(f"{doing} needs {', '.join(missing)}; get it with {how_to_install(extra)}")
+
+
+def check_can_fit(doing: str, attackers: Iterable[str] = ()) -> None:
     """Refuse to begin where these attackers could not be fitted; without names, where none could."""
     from meterveil.attackers.registry import NETWORKS  # noqa: PLC0415  heavy imports wait for the verb
 
     needs_torch = not set(NETWORKS).isdisjoint(attackers)
-    needed = ["joblib", "safetensors", "scipy", *["torch"] * needs_torch]
-    missing = [name for name in needed if find_spec(name) is None]
-    if missing:
-        extra = "train" if needs_torch else "attack"
-        raise InputError(f"{doing} needs {', '.join(missing)}; get it with {how_to_install(extra)}")
+    packages = ("joblib", "safetensors", "scipy", *["torch"] * needs_torch)
+    check_installed(doing, packages, "train" if needs_torch else "attack")
 
 
 def _flags_without_type(params: list[Any]) -> list[Any]:

@@ -4,54 +4,16 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
-
-import typer
 
 from meterveil.cli import options as opt
-from meterveil.cli.train import Source, learn, missing_parts
-from meterveil.errors import how_to_install
-
-if TYPE_CHECKING:
-    from meterveil.data.simulation import Run
-
-TRAINED = "trained"
-"""Folder of the training within that of the demo."""
-
-_NEEDED = ("joblib", "scipy")
+from meterveil.cli.base import check_installed
+from meterveil.cli.train import NEEDED, Source, learn
 
 
-def demo(
-    seed: opt.Seed = 0,
-    out: opt.Out = Path("out/demo"),
-    quick: Annotated[
-        bool, typer.Option("--quick", help="Train nothing: three untrained defences on one day.")
-    ] = False,
-    picture: Annotated[
-        Path | None, typer.Option(help="Also save a day with decoys as this .png, .svg or .html file.")
-    ] = None,
-) -> None:
-    """Train a defence for the embedded household, attack it, and write a report.
-
-    It needs the train extra; without it, or with --quick, nothing is trained.
-    """
-    from meterveil.cli.tables import show_line
-    from meterveil.plots.saving import check_picture
-
-    if picture:
-        check_picture(picture)
-    missing = [*missing_parts(), *(name for name in _NEEDED if find_spec(name) is None)]
-    if quick or missing:
-        _quick(seed, out, picture)
-    else:
-        _whole(seed, out, picture)
-    if missing:
-        show_line(f"to train a defence and attack it too: {how_to_install('train')}")
-
-
-def _whole(seed: int, out: Path, picture: Path | None) -> None:
+def demo(seed: opt.Seed = 0, out: opt.Out = Path("out/demo")) -> None:
+    """Train a defence for the embedded household, attack it, and write a report."""
+    check_installed("the demo", (*NEEDED, "joblib", "scipy"))
     from meterveil.bench.demo import conclusion, demo_defences, demo_rows, measure
     from meterveil.bench.evaluation_page import FILES, title_of, write_evaluation
     from meterveil.bench.trial import synthetic_trial
@@ -62,11 +24,9 @@ def _whole(seed: int, out: Path, picture: Path | None) -> None:
     outputs.folder(out, FILES)
     household = load(opt.SYNTHETIC)
     trial = synthetic_trial(household, "many", seed)
-    defences = demo_defences(_train(seed, out / TRAINED))
+    defences = demo_defences(_train(seed, out / "trained"))
     with steps(len(defences) + 1, "fitting attackers") as on_done:
         results = measure(household, trial, defences, on_done)
-    if picture:
-        _save(results[-1].masked.example, picture)
     words = conclusion(results)
     show_table(demo_rows(results), f"{title_of(results[0])}: F1 of the strongest attacker")
     show_line(words)
@@ -88,29 +48,3 @@ def _train(seed: int, folder: Path) -> Path:
         f"moves {figures['training_days_moved_kwh']:.1f} kWh a day"
     )
     return folder
-
-
-def _quick(seed: int, out: Path, picture: Path | None) -> None:
-    """Compare untrained defences on a day, with attackers that need no extra package."""
-    from meterveil.bench.quick_demo import FILES, attack, attack_rows, demo_runs, note, write_report
-    from meterveil.cli.tables import show_file, show_notes, show_table
-    from meterveil.data import outputs
-    from meterveil.data.load import load
-
-    outputs.folder(out, FILES)
-    household = load(opt.SYNTHETIC)
-    runs = demo_runs(household, seed)
-    if picture:
-        _save(next(run for run in runs if run.defence == "random_equal"), picture)
-    scores = attack(household, runs)
-    show_table(attack_rows(scores), f"{household.name}, {runs[0].days()[0]}: what attackers read")
-    show_notes([note(scores)] if note(scores) else [])
-    show_file("report", write_report(runs, scores, out))
-
-
-def _save(run: Run, picture: Path) -> None:
-    from meterveil.cli.tables import show_file
-    from meterveil.plots.saving import save
-    from meterveil.plots.simulation import hero_figure
-
-    show_file("picture", save(hero_figure(run), picture))

@@ -12,7 +12,7 @@ import typer
 
 from meterveil.cli import options as opt
 from meterveil.cli.attack import listed
-from meterveil.cli.base import check_installed
+from meterveil.cli.base import check_can_fit
 from meterveil.data.files import data_folder
 from meterveil.errors import InputError
 
@@ -75,9 +75,9 @@ def evaluate(
 
     Battery, tariff and signatures are those of the runs unless they are given.
     """
-    check_installed("evaluating")
+    check_can_fit("evaluating")
     named = _attackers(threat, attackers)
-    check_installed("evaluating", (name for names in named.values() for name in names))
+    check_can_fit("evaluating", (name for names in named.values() for name in names))
     from meterveil.bench.evaluate import Spec
     from meterveil.bench.evaluation_page import FILES
     from meterveil.cli.tables import show_file

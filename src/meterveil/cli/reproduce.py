@@ -6,13 +6,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from meterveil.errors import InputError, how_to_install
+from meterveil.cli.base import check_installed
+from meterveil.cli.train import NEEDED
+from meterveil.errors import InputError
 
 if TYPE_CHECKING:
     from meterveil.bench.reproduce.experiments import Entry
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from meterveil.bench.reproduce.workspace import Workspace
     from meterveil.bench.results import ThreatModel
 
-_NEEDED = ("gymnasium", "joblib", "safetensors", "scipy", "stable_baselines3", "torch")
 _QUICK = Path("out/reproduce-quick")
 
 
@@ -82,7 +82,7 @@ def reproduce(
     if list_:
         _show_list(entries)
         return
-    _check_installed("reproduce", _NEEDED, "train")
+    check_installed("reproduce", (*NEEDED, "joblib", "scipy"))
     runs_on = _engine(engine, address, workers)
     workspace = _workspace(entries, data, library, results or (_QUICK if quick else Path("results")))
     if not status:
@@ -93,17 +93,11 @@ def reproduce(
     _show_status(entries, made)
 
 
-def _check_installed(command: str, needed: Sequence[str], extra: str) -> None:
-    missing = [name for name in needed if find_spec(name) is None]
-    if missing:
-        raise InputError(f"{command} needs {', '.join(missing)}; get it with {how_to_install(extra)}")
-
-
 def _engine(name: str, address: str | None, workers: int | None) -> Engine:
     from meterveil.bench.reproduce.runner import WORKERS, Local, Ray
 
     if name == "ray":
-        _check_installed("--engine ray", ("ray",), "cluster")
+        check_installed("--engine ray", ("ray",), "cluster")
         cluster = Ray(address, workers)
         cluster.connect()
         return cluster

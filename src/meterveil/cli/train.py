@@ -7,15 +7,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from meterveil.cli import options as opt
+from meterveil.cli.base import check_installed
 from meterveil.data.files import data_folder
-from meterveil.errors import InputError, how_to_install
+from meterveil.errors import InputError
 
 if TYPE_CHECKING:
     from datetime import date
@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 MANAGER = "manager"
 """Default method."""
 
-_NEEDED = ("torch", "stable_baselines3", "gymnasium", "safetensors")
+NEEDED = ("torch", "stable_baselines3", "gymnasium", "safetensors")
+"""Packages that training needs."""
 
 
 @dataclass(frozen=True)
@@ -141,9 +142,7 @@ def train(
     from meterveil.defenders import run_folder
     from meterveil.defenders.training_settings import settings_for, settings_from_json
 
-    missing = missing_parts()
-    if missing:
-        raise InputError(f"training needs {', '.join(missing)}; get it with {how_to_install('train')}")
+    check_installed("training", NEEDED)
     if resume:
         document = run_folder.read_document(out)
         if document["status"] == run_folder.FINISHED:
@@ -170,11 +169,6 @@ def train(
     )
     run_folder.make_room(out, method)
     _show(learn(settings, typed, out), out)
-
-
-def missing_parts() -> list[str]:
-    """List the packages that training needs and that are not installed."""
-    return [name for name in _NEEDED if find_spec(name) is None]
 
 
 def learn(settings: Settings, source: Source, out: Path) -> TrainedRun:

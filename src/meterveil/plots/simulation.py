@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
@@ -13,12 +11,6 @@ from plotly.subplots import make_subplots
 from meterveil.core.arrays import BoolArray, FloatArray
 from meterveil.data.simulation import Run, figures
 from meterveil.plots import look
-
-_LABELS = 9
-"""Most labels in the picture of a day."""
-_LABEL_ROOM_MINUTES = 80
-_LABEL_LEAST_SHARE = 0.5
-"""Smallest share of a signature that was replayed for it to be labelled."""
 
 
 def day_figure(run: Run) -> go.Figure:
@@ -32,7 +24,7 @@ def day_figure(run: Run) -> go.Figure:
         3, 1, shared_xaxes=True, subplot_titles=titles, row_heights=[0.42, 0.33, 0.25], vertical_spacing=0.085
     )
     x = look.time_axis(panels, run.minutes, last_row=3)
-    for trace in _before_and_after(run, x):
+    for trace in load_and_meter(run, x):
         panels.add_trace(trace, 1, 1)
     for trace in _battery_bars(run, x):
         panels.add_trace(trace, 2, 1)
@@ -75,119 +67,8 @@ def days_figure(run: Run) -> go.Figure:
     return figure.update_layout(showlegend=False, bargap=0.15)
 
 
-def comparison_figure(runs: Sequence[Run]) -> go.Figure:
-    """Draw the same day under several defences, load in grey and meter in colour."""
-    titles = [f"<b>{run.defence}</b>" for run in runs]
-    panels = make_subplots(len(runs), 1, shared_xaxes=True, subplot_titles=titles, vertical_spacing=0.09)
-    x = look.time_axis(panels, runs[0].minutes, last_row=len(runs))
-    for row, run in enumerate(runs, start=1):
-        for trace in _before_and_after(run, x):
-            panels.add_trace(trace.update(showlegend=trace.showlegend is None and row == 1), row, 1)
-    look.head_panels(panels)
-    top_w = max(_top_w(run) for run in runs)
-    panels.update_yaxes(**look.WATTS, range=[0, top_w * 1.05])
-    title = f"{runs[0].household}, {runs[0].minutes[0]:%d %B %Y}: defences compared"
-    figure = look.figure_of(panels, title, 120 + 210 * len(runs))
-    return figure.update_layout(legend_y=-0.1, legend_yanchor="top", margin_b=100)
-
-
-def hero_figure(run: Run) -> go.Figure:
-    """Draw load and meter of a day in one panel, with the decoys by name."""
-    figure = go.Figure()
-    x = look.time_axis(figure, run.minutes)
-    kept, outline, meter = _before_and_after(run, x)
-    kept.update(y=look.whole(np.nan_to_num(np.minimum(run.load_w, run.meter_w))))
-    decoys = _difference(run, x, run.battery_w > 0, "decoy: the battery charges", look.DECOY)
-    hidden = _difference(run, x, run.battery_w < 0, "hidden: the battery discharges", look.HIDDEN)
-    figure.add_traces([kept, outline, decoys, hidden, meter])
-    for replay in _labelled(run):
-        figure.add_annotation(_label(run, x, replay))
-    figure.update_yaxes(**look.WATTS, range=[0, _top_w(run) * 1.2])
-    figure = look.figure_of(figure, f"One day in the {run.household} household with {run.defence}", 520)
-    return figure.update_layout(barmode="overlay", margin_b=56)
-
-
-class Replay(NamedTuple):
-    """One replay of a signature, as positions in the minutes of the run."""
-
-    name: str
-    start: int
-    end: int
-    peak: int
-    charges: bool
-    energy: float
-
-
-def replays(run: Run) -> list[Replay]:
-    """List the replays that moved energy, in order of time."""
-    library = run.setup.library
-    replayed: list[Replay] = []
-    changes = np.flatnonzero(np.diff(run.decoy, prepend=-1, append=-1))
-    for start, end in pairwise(changes):
-        power_w = run.battery_w[start:end]
-        if run.decoy[start] == library.size or not np.any(power_w):
-            continue
-        peak = int(start) + int(np.argmax(np.abs(power_w)))
-        name = library.names[run.decoy[start]]
-        energy = float(np.sum(np.abs(power_w)))
-        replayed.append(Replay(name, int(start), int(end), peak, bool(run.battery_w[peak] > 0), energy))
-    return replayed
-
-
-def _labelled(run: Run) -> list[Replay]:
-    """Choose the largest charging replays whose labels do not overlap."""
-    chosen: list[Replay] = []
-    charging = (replay for replay in replays(run) if replay.charges and _stands_out(run, replay))
-    for replay in sorted(charging, key=lambda replay: -replay.energy):
-        if all(abs(replay.peak - other.peak) >= _LABEL_ROOM_MINUTES for other in chosen):
-            chosen.append(replay)
-    return chosen[:_LABELS]
-
-
-def _stands_out(run: Run, replay: Replay) -> bool:
-    """Return whether most of the signature was replayed and its label would cover nothing else."""
-    whole = float(run.setup.library.watts[run.decoy[replay.start]].sum())
-    if replay.energy < _LABEL_LEAST_SHARE * whole:
-        return False
-    half = _LABEL_ROOM_MINUTES // 2
-    middle = (replay.start + replay.end) // 2
-    if not half <= middle <= len(run.minutes) - half:
-        return False
-    beside_w = run.meter_w[max(middle - half, 0) : middle + half]
-    return float(np.nanmax(beside_w)) <= _top_w(run, slice(replay.start, replay.end))
-
-
-def _label(run: Run, x: Any, replay: Replay) -> dict[str, Any]:
-    return {
-        "x": x[(replay.start + replay.end) // 2],
-        "y": _top_w(run, slice(replay.start, replay.end)),
-        "text": "decoy<br>" + look.readable(replay.name).replace(" ", "<br>"),
-        "showarrow": False,
-        "yanchor": "bottom",
-        "font": {"size": 13, "color": "#8a5f00"},
-    }
-
-
-def _difference(run: Run, x: Any, mask: BoolArray, name: str, colour: str) -> go.Bar:
-    """Fill the area between load and meter."""
-    lower_w = np.minimum(run.load_w, run.meter_w)
-    return go.Bar(
-        x=look.milliseconds(x[mask]),
-        y=look.whole(np.abs(run.battery_w[mask])),
-        base=look.whole(lower_w[mask]),
-        name=name,
-        width=look.MINUTE_MS,
-        offset=0,
-        marker={"color": colour, "line": {"width": 0.4, "color": colour}},
-        hoverinfo="skip",
-    )
-
-
-def _top_w(run: Run, part: slice = slice(None)) -> float:
-    return float(np.nanmax(np.maximum(run.load_w, run.meter_w)[part]))
-
-
-def _before_and_after(run: Run, x: Any) -> tuple[go.Scatter, go.Scatter, go.Scatter]:
+def load_and_meter(run: Run, x: Any) -> tuple[go.Scatter, go.Scatter, go.Scatter]:
+    """Draw the load as a grey area with its outline, and the meter as a line."""
     load = look.area(x, run.load_w, "load", look.LOAD)
     return (*load, look.line(x, run.meter_w, "meter", look.METER))
 
