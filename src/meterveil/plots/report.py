@@ -43,11 +43,12 @@ def ranking_figure(rankings: Sequence[Ranking], title: str = "") -> go.Figure:
     )
     for row, ranking in enumerate(rankings, start=1):
         scores = ranking.scores.iloc[::-1]
+        star = " (* undertrained)" if scores["name"].str.endswith("*").any() else ""
         for column, colour in (("fixed", PAPER), ("adaptive", look.METER)):
             bar = go.Bar(
                 x=scores[column],
                 y=scores["name"],
-                name=f"{column} attacker",
+                name=f"{column} attacker" + star * (column == "adaptive"),
                 orientation="h",
                 marker_color=colour,
                 legendgroup=column,
