@@ -24,10 +24,11 @@ from meterveil.data.simulation import figures
 from meterveil.defenders.defence import Defence, common_setup, load_trained
 from meterveil.errors import InputError
 from meterveil.plots.library import library_figure
-from meterveil.plots.saving import save_both
+from meterveil.plots.saving import save
 from meterveil.plots.simulation import day_figure
 
 INDEX = "report-pictures.json"
+WIDTH_PX = 1000
 _SOURCES = {
     "ukdale": "Data: UK-DALE (Kelly and Knottenbelt, 2015), CC BY 4.0, minute means.",
     "redd": "Data: REDD (Kolter and Johnson, 2011), minute means.",
@@ -49,7 +50,7 @@ def draw_day(folder: Path, data: Path, pictures: Path) -> None:
     ours = Defence("ours", (trained.policy,), (trained,))
     run = example_day(ours, household.day(protocol.test[0]), common_setup([ours]))
     name, sums = f"report-day-{protocol.dataset}", figures(run)
-    save_both(day_figure(run), pictures / f"{name}.png")
+    save(day_figure(run), pictures / f"{name}.png", WIDTH_PX)
     text = (
         f"{run.household.replace('_', ' ')}, {run.minutes[0]:%d %B %Y}, with our learned defence: load in "
         f"grey, meter in blue. The battery moves {sums.throughput_kwh:.1f} kWh and its charge goes from "
@@ -62,7 +63,7 @@ def draw_day(folder: Path, data: Path, pictures: Path) -> None:
 def draw_signatures(library: Library, pictures: Path) -> None:
     """Draw the signatures that a battery can replay."""
     name = "report-signatures"
-    save_both(library_figure(library).update_layout(margin_b=60), pictures / f"{name}.png")
+    save(library_figure(library).update_layout(margin_b=60), pictures / f"{name}.png", WIDTH_PX)
     source = _SOURCES["ukdale"] if library.source.startswith("UK-DALE") else f"Data: {library.source}."
     text = f"The {library.size} signatures that the battery can replay, at least 35 minutes wide. {source}"
     _record(pictures, name, text, {"library": library.digest()})

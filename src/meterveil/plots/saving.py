@@ -1,4 +1,4 @@
-"""Figures as files: pages, and pictures for wide screens and phones."""
+"""Figures as files: self-contained pages and pictures."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from meterveil.data.outputs import write_text, write_whole
 from meterveil.errors import InputError, how_to_install
 from meterveil.plots.html import Section, page
 
-WIDE_PX, PHONE_PX = 1000, 390
 _SCALE = 2
 """Pixels of a picture per pixel of its layout, for sharp text on modern screens."""
 
@@ -41,10 +40,3 @@ def save(figure: go.Figure, path: Path, width: int = 1200) -> Path:
             f"saving {kind} needs Chrome or Chromium; install one, or save as .html "
             f"({str(error).strip().splitlines()[0]})"
         ) from error
-
-
-def save_both(figure: go.Figure, path: Path) -> list[Path]:
-    """Save a figure as `path` and, drawn for a phone, beside it; without a title, which the page has."""
-    untitled = go.Figure(figure).update_layout(title_text="", margin_t=min(figure.layout.margin.t or 30, 50))
-    narrow = path.with_name(f"{path.stem}-phone{path.suffix}")
-    return [save(untitled, path, WIDE_PX), save(untitled, narrow, PHONE_PX)]
