@@ -17,7 +17,9 @@ COLUMNS = (
     *("dataset", "row", "attacker", "update", "x", "metric", "value", "spread", "low", "high"),
     *("seeds", "n_days", "run", "note"),
 )
-"""Columns in their order; a study leaves out those that it does not use. `x` is the place on an axis."""
+"""Columns in their order."""
+OPTIONAL = ("attacker", "update", "x")
+"""Columns of some studies only; `x` is the place of a point on the axis of a picture."""
 
 
 def options(doc: str) -> argparse.ArgumentParser:
@@ -49,7 +51,7 @@ def record(
     measured = set(zip(fresh["dataset"], fresh["row"], strict=True))
     kept = known[[pair not in measured for pair in zip(known["dataset"], known["row"], strict=True)]]
     table = pd.concat([kept, fresh], ignore_index=True) if len(kept) else fresh
-    table = table.reindex(columns=[column for column in COLUMNS if column in table])
+    table = table.reindex(columns=[column for column in COLUMNS if column in table or column not in OPTIONAL])
     order = [column for column in ("dataset", "row", "metric", "x") if column in table]
     text = table.sort_values(order, kind="stable").to_csv(index=False, float_format=f"%.{DIGITS}g")
     runs = read_runs(folder) | {key: Run(key, settings, commit=current_commit())}

@@ -232,7 +232,7 @@ def probe_figure(table: pd.DataFrame) -> go.Figure:
     rows = [f"{kind} probe" for kind in PROBES]
     known = table.set_index(["dataset", "row", "metric"])["value"]
     titles = [
-        f"<b>{house}, {row}</b>: correlation {known[house, row, 'correlation']:.4f}"
+        f"<b>{house}, {row.removesuffix(' probe')}</b>: correlation {known[house, row, 'correlation']:.4f}"
         for house in houses
         for row in rows
     ]

@@ -267,7 +267,8 @@ def _strength(report: Report) -> Iterator[Section]:
 
 def _study_sections(report: Report) -> Iterator[Section]:
     for name, table in report.studies.items():
-        for dataset, part in table.groupby("dataset"):
+        shown = table[table["x"].isna()] if "x" in table else table  # points of pictures are left out
+        for dataset, part in shown.groupby("dataset"):
             metrics = list(dict.fromkeys(part["metric"]))
             known = {(cell["row"], cell["metric"]): cell for cell in records(part)}
             rows = [["", *map(readable, metrics)]]
