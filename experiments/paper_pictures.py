@@ -21,7 +21,8 @@ from meterveil.data.load import load
 from meterveil.data.protocols import PROTOCOLS
 from meterveil.data.signatures import library as read_library
 from meterveil.data.simulation import figures
-from meterveil.defenders.defence import Defence, common_setup, load_trained
+from meterveil.defenders.defence import Defence, common_setup
+from meterveil.defenders.run_folder import load_trained
 from meterveil.errors import InputError
 from meterveil.plots.library import library_figure
 from meterveil.plots.saving import save
