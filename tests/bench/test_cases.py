@@ -14,8 +14,9 @@ from meterveil.bench.cases import (
     significant,
     strongest,
 )
-from meterveil.bench.compare import gaps
 from meterveil.bench.estimates import deviation, welch_p
+from meterveil.bench.figures import gap_figures
+from meterveil.core.battery import Battery
 
 NAN = float("nan")
 
@@ -130,13 +131,13 @@ def test_seeds_of_the_strongest_are_read_by_the_same_attacker():
     most = strongest(cases, prior, BEST_F1)
     assert most.attacker == "fhmm"
     np.testing.assert_allclose(most.masked_by_seed, [0.5, 0.6])
-    np.testing.assert_allclose(most.leak_by_seed, [0.75, 1.0])  # of the 0.4 from habits to the bare meter
+    np.testing.assert_allclose(most.leak_by_seed, [0.75, 1.0])  # of the 0.4 between routine and no defence
     assert most.leak.value == pytest.approx(0.875)
     assert deviation(most.leak_by_seed) == pytest.approx(0.25 / np.sqrt(2))
 
 
 def many_days(rmse_more, f1_less):
-    """Build what was measured behind a defence on six days that are very different for everyone."""
+    """Build what was measured with a defence on six days that are very different for everyone."""
     days = np.array([1.0, 5.0, 2.0, 9.0, 3.0, 4.0])
     seeds = np.array([[-1.0], [0.0], [1.0]])
     cases = (
@@ -144,16 +145,20 @@ def many_days(rmse_more, f1_less):
         case(np.full(6, 0.8), 0.05 * days - f1_less + 0.01 * seeds, metric="f1"),
         case(np.full(6, 0.8), 0.05 * days - f1_less + 0.01 * seeds, metric=BEST_F1),
     )
-    spec = SimpleNamespace(trial="the same", attackers={"fixed": ("co",)})
+    test = SimpleNamespace(dataset="redd", house=2, days=())
+    trial = SimpleNamespace(test=test, days="held_out", aggregate="mains", training_label="10 days")
+    setup = SimpleNamespace(battery=Battery())
+    spec = SimpleNamespace(trial=trial, setup=setup, attackers={"fixed": ("co",)}, seeds=3)
+    defence = SimpleNamespace(name="flat", seeds=lambda asked: asked)
     prior = {("fridge", BEST_F1): np.full(6, 0.3)}
-    return SimpleNamespace(spec=spec, cases={"fixed": cases}, prior=prior)
+    return SimpleNamespace(spec=spec, defence=defence, cases={"fixed": cases}, prior=prior)
 
 
 def test_days_that_are_hard_for_both_leave_no_doubt_about_the_gap():
     one, other = many_days(rmse_more=15.0, f1_less=0.08), many_days(rmse_more=0.0, f1_less=0.0)
     alone = headline(one.cases["fixed"], "rmse")
     assert alone.high - alone.low > 40.0
-    found = {(gap.attacker, gap.metric): gap for gap in gaps(one, other)}
+    found = {(gap.attacker, gap.metric): gap for gap in gap_figures(one, other)}
     expected = {
         ("all", "rmse_increase_percent"): 30.0,  # 15 W of 50 W
         ("all", "f1_reduction_percent"): 10.0,  # 0.08 of 0.8
@@ -162,16 +167,15 @@ def test_days_that_are_hard_for_both_leave_no_doubt_about_the_gap():
     }
     assert list(found) == list(expected)
     for key, value in expected.items():
-        assert found[key].difference == pytest.approx((value, value, value))
-    assert found["all", "rmse_increase_percent"].spread == pytest.approx(
-        np.sqrt(2) * 2.0
-    )  # 1 W of 50 W, both
+        assert (found[key].value, found[key].low, found[key].high) == pytest.approx((value, value, value))
+    both_spreads = np.sqrt(2) * 2.0  # 1 W of 50 W each
+    assert found["all", "rmse_increase_percent"].spread == pytest.approx(both_spreads)
     assert found["strongest", "f1_leak"].spread == pytest.approx(np.sqrt(2) * 0.02)
 
 
 def test_the_gap_over_seeds_is_tested_as_welch_does():
     one, other = many_days(rmse_more=3.0, f1_less=0.0), many_days(rmse_more=0.0, f1_less=0.0)
-    found = {(gap.attacker, gap.metric): gap for gap in gaps(one, other)}
+    found = {(gap.attacker, gap.metric): gap for gap in gap_figures(one, other)}
     by_seed = np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
     assert found["all", "rmse_increase_percent"].p == pytest.approx(welch_p(*by_seed))
     assert found["strongest", "f1"].p == pytest.approx(1.0)

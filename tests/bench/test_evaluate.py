@@ -10,10 +10,9 @@ from evaluation_runs import write_run
 from meterveil.attackers.protocol import AGGREGATE
 from meterveil.bench import attack, results
 from meterveil.bench.cases import BEST_F1, headline, significant, strongest
-from meterveil.bench.compare import gap_figures, gap_rows, gaps
 from meterveil.bench.evaluate import Spec, evaluate, measure_undefended
 from meterveil.bench.evaluation_page import case_rows, defence_rows, write_evaluation
-from meterveil.bench.figures import figures_of, run_of
+from meterveil.bench.figures import check_recordable, figures_of, gap_figures, gap_rows, run_of
 from meterveil.bench.trial import HouseDays, protocol_trial, synthetic_trial
 from meterveil.core.arrays import KWH_PER_W_MINUTE
 from meterveil.core.battery import Battery
@@ -167,6 +166,9 @@ def test_every_figure_has_its_labels_and_a_run(measured, tmp_path):
     assert (bits.threat, bits.training) == ("", "")
     assert found["", "", "throughput_kwh"].value == pytest.approx(7.0, abs=1.5)
     results.write(tmp_path, figures, [run])
+    check_recordable(tmp_path, result.spec, result.defence)
+    with pytest.raises(InputError, match="3 seeds"):
+        check_recordable(tmp_path, dataclasses.replace(result.spec, seeds=2), result.defence)
     assert results.read_runs(tmp_path)[run.key].settings["defence"] == "random_equal"
     assert len({run_of(other).key for other in measured.values()}) == 3
 
@@ -191,22 +193,21 @@ def test_headlines_have_the_deviation_over_seeds(measured):
 
 def test_two_defences_are_compared_on_the_same_days(measured):
     chance, nothing = measured["random_equal"], measured["none"]
-    found = {gap.metric: gap for gap in gaps(chance, nothing)}
+    found = {gap.metric: gap for gap in gap_figures(chance, nothing)}
     for metric, column in (("rmse", "rmse_increase_percent"), ("f1", "f1_reduction_percent")):
         more = headline(chance.cases["fixed"], metric).value - headline(nothing.cases["fixed"], metric).value
-        assert found[column].difference.value == pytest.approx(more)
+        assert found[column].value == pytest.approx(more)
         assert found[column].p < 0.05
     read = [strongest(result.cases["fixed"], result.prior, BEST_F1) for result in (chance, nothing)]
-    assert found["f1"].difference.value == pytest.approx(read[0].masked.value - read[1].masked.value)
+    assert found["f1"].value == pytest.approx(read[0].masked.value - read[1].masked.value)
     rows = gap_rows(list(measured.values()), nothing)
     assert [row[0] for row in rows] == ["defence", "flat", "random_equal"]
-    figures = by_label(gap_figures(chance, nothing, "a"))
-    assert {figure.defence for figure in figures.values()} == {"random_equal minus none"}
-    assert figures["strongest", "all", "f1"].p == found["f1"].p
-    for gap in gaps(chance, chance):
-        assert (gap.difference.value, gap.p) == (0.0, 1.0)
+    assert {figure.defence for figure in found.values()} == {"random_equal minus none"}
+    for gap in gap_figures(chance, chance):
+        assert (gap.value, gap.p) == (0.0, 1.0)
+    other = dataclasses.replace(nothing.spec, attackers={})
     with pytest.raises(InputError, match="only on the same days"):
-        gaps(chance, dataclasses.replace(nothing, spec=dataclasses.replace(nothing.spec, attackers={})))
+        gap_figures(chance, dataclasses.replace(nothing, spec=other))
 
 
 def test_the_page_has_a_row_for_each_defence_and_each_case(measured, tmp_path):

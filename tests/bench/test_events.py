@@ -6,7 +6,7 @@ from hypothesis.extra import numpy as hnp
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import maximum_bipartite_matching
 
-from meterveil.bench.events import event_detection
+from meterveil.bench.metrics import event_detection
 
 NAN = np.nan
 calm = settings(deadline=None, max_examples=60)

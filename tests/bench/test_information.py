@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from meterveil.bench.information import information_bits
+from meterveil.bench.estimates import information_bits
 
 
 def mixture(seed, share_on, step_w, minutes=12_000):

@@ -1,7 +1,6 @@
 """The table of results: what is written is read again, and every query is a comparison of labels."""
 
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -78,20 +77,34 @@ def test_an_empty_folder_says_what_to_do(tmp_path):
         results.read(tmp_path)
 
 
-def test_the_command_prints_matching_rows_as_csv():
-    words = [
-        "-m",
-        "meterveil.bench.results",
-        "--results",
-        str(RECORDED),
-        "--where",
-        "defence=flat,attacker=strongest",
-    ]
-    printed = subprocess.run([sys.executable, *words], capture_output=True, text=True, check=True).stdout
-    head, *rows = printed.splitlines()
-    assert head.split(",") == list(results.COLUMNS)
-    assert rows
-    assert all(",flat," in row and ",strongest," in row for row in rows)
+BETTER = Run("a", {"library": "x", "attackers": ["co", "dae"]})
+
+
+@pytest.mark.parametrize(
+    ("seeds", "settings", "words"),
+    [
+        (3, {"library": "x", "attackers": ["co", "dae"]}, "5 seeds.* 3 seeds"),
+        (5, {"library": "y", "attackers": ["co", "dae"]}, "library x.* library y"),
+        (5, {"library": "x", "attackers": ["co"]}, "attackers co dae.* attackers co "),
+    ],
+)
+def test_figures_are_not_replaced_by_ones_of_less_effort(tmp_path, seeds, settings, words):
+    results.write(tmp_path, [figure(attacker="all", seeds=5)], [BETTER])
+    before = (tmp_path / "redd_paper.csv").read_text()
+    worse = figure(attacker="all", seeds=seeds, value=1.0, run="b")
+    with pytest.raises(InputError, match=words + ".*another folder with --results"):
+        results.write(tmp_path, [worse], [Run("b", settings)])
+    assert (tmp_path / "redd_paper.csv").read_text() == before
+    results.write(tmp_path, [worse], [Run("b", settings)], replaced=["a"])
+    assert results.read(tmp_path)["value"].tolist() == [1.0]
+
+
+def test_figures_are_replaced_by_ones_of_equal_or_more_effort_and_by_their_own_run(tmp_path):
+    results.write(tmp_path, [figure(attacker="all", seeds=5)], [BETTER])
+    more = Run("b", {"library": "x", "attackers": ["co", "dae", "fhmm"]})
+    for value, run in enumerate((BETTER, more, more)):
+        results.write(tmp_path, [figure(attacker="all", seeds=5, value=value, run=run.key)], [run])
+        assert results.read(tmp_path)["value"].tolist() == [value]
 
 
 def test_a_battery_is_named_by_capacity_power_and_budget():

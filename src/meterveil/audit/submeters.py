@@ -13,8 +13,7 @@ import numpy as np
 
 from meterveil.audit.model import Model, bridged
 from meterveil.audit.uses import OTHER, SHAPES, agreeing, runs_of
-from meterveil.bench.events import event_detection
-from meterveil.bench.metrics import probability_detection
+from meterveil.bench.metrics import event_detection, probability_detection
 from meterveil.core.arrays import BoolArray, FloatArray
 from meterveil.data.appliances import canonical, kind
 from meterveil.data.household import Household

@@ -17,11 +17,11 @@ from meterveil.attackers.protocol import Prediction, meter_of
 from meterveil.attackers.registry import ATTACKERS, attacker, version_of
 from meterveil.attackers.threat import COPIES, adaptive, fixed
 from meterveil.bench.attack_tables import CURVE
+from meterveil.bench.cases import Scores, score, score_predictions
 from meterveil.bench.evaluate import OnDone, held_out_rngs
 from meterveil.bench.figures import NOT_USED, number
 from meterveil.bench.metrics import FloatArray
 from meterveil.bench.results import Figure, Run, battery_label, current_commit
-from meterveil.bench.scoring import Scores, score, score_predictions
 from meterveil.bench.trial import Houses, Trial
 from meterveil.core.rollout import Policy
 from meterveil.data.cache import household_digest, key_of, library_versions

@@ -24,8 +24,8 @@ from meterveil.bench.attack_tables import (
     shortfall_rows,
     with_papers,
 )
+from meterveil.bench.cases import score_predictions
 from meterveil.bench.metrics import seen
-from meterveil.bench.scoring import score_predictions
 from meterveil.data import outputs
 from meterveil.data.household import Household
 from meterveil.data.protocols import on_threshold_w

@@ -18,11 +18,10 @@ from meterveil.attackers.fitting import Job
 from meterveil.attackers.protocol import AGGREGATE, Attacker
 from meterveil.attackers.registry import FLOORS, PAPER_SIX, check_known
 from meterveil.attackers.threat import COPIES, adaptive, fixed
-from meterveil.bench.cases import BEST_F1, Case, best_f1, cases_of
-from meterveil.bench.information import information_bits
+from meterveil.bench.cases import BEST_F1, Case, Scores, best_f1, cases_of, score
+from meterveil.bench.estimates import information_bits
 from meterveil.bench.metrics import FloatArray
 from meterveil.bench.results import ThreatModel
-from meterveil.bench.scoring import Scores, score
 from meterveil.bench.simulation import simulate
 from meterveil.bench.trial import Houses, Trial
 from meterveil.core import tariff

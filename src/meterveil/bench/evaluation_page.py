@@ -12,10 +12,9 @@ from meterveil.attackers.protocol import AGGREGATE
 from meterveil.bench import reported
 from meterveil.bench.attack_tables import DATASETS
 from meterveil.bench.cases import BEST_F1, Case, headline, significant, strongest
-from meterveil.bench.compare import gap_rows
 from meterveil.bench.estimates import FEWEST_DAYS, Estimate, estimate, mean
 from meterveil.bench.evaluate import Result
-from meterveil.bench.figures import HEADLINES
+from meterveil.bench.figures import HEADLINES, gap_rows
 from meterveil.bench.metrics import UNDERTRAINED, UNDERTRAINED_NOTE
 from meterveil.bench.results import ThreatModel
 from meterveil.data import outputs

@@ -1,25 +1,46 @@
-"""Figures of an evaluated defence, as rows of the table of results, and the run that they belong to."""
+"""Figures of evaluated defences and their differences as rows of the table of results, and their runs."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from meterveil.attackers.protocol import AGGREGATE
 from meterveil.attackers.registry import version_of
-from meterveil.bench import cases as over
-from meterveil.bench.cases import BEST_F1, PAPER_METRICS, Case
-from meterveil.bench.estimates import Estimate, deviation, estimate, mean
-from meterveil.bench.evaluate import PRIOR, VERSION, Result
-from meterveil.bench.metrics import FloatArray
-from meterveil.bench.results import Figure, Run, ThreatModel, battery_label, current_commit
+from meterveil.bench.cases import (
+    BEST_F1,
+    PAPER_METRICS,
+    Case,
+    Strongest,
+    counted,
+    headline,
+    headline_by_seed,
+    significant,
+    strongest,
+    thirds,
+)
+from meterveil.bench.estimates import Estimate, deviation, estimate, mean, welch_p
+from meterveil.bench.evaluate import PRIOR, VERSION, Result, Spec
+from meterveil.bench.metrics import FloatArray, headline_percent, leak
+from meterveil.bench.results import (
+    Figure,
+    Run,
+    ThreatModel,
+    battery_label,
+    check_effort,
+    current_commit,
+    to_table,
+)
 from meterveil.core.battery import Battery
 from meterveil.core.tariff import PAPER_TARIFF
 from meterveil.data.cache import key_of, library_versions
 from meterveil.data.settings import battery_values, tariff_values
+from meterveil.defenders.defence import Defence
+from meterveil.errors import InputError
 
 HEADLINES = {
     "rmse": "rmse_increase_percent",
@@ -33,14 +54,15 @@ EVERY, STRONGEST = "all", "strongest"
 """Labels of figures over all cases, and of the attacker that reads most."""
 
 NOT_USED = "undefined: the appliance stood still"
+_WORDS = {HEADLINES["rmse"]: "RMSE Inc. %", HEADLINES["f1"]: "F1 Red. %", "f1": "F1"}
 
 
 def figures_of(result: Result, run: str) -> list[Figure]:
     """List everything that was measured of a defence, as figures of the run with this key."""
-    base = base_figure(result, run)
+    base = base_figure(result.spec, result.defence, run)
     figures: list[Figure] = []
     for threat, cases in result.cases.items():
-        under = under_threat(base, result, threat)
+        under = under_threat(base, result.spec, threat)
         for case in cases:
             figures += _case_figures(replace(under, attacker=case.attacker), result, case)
         figures += _headline_figures(under, result, cases)
@@ -49,26 +71,26 @@ def figures_of(result: Result, run: str) -> list[Figure]:
     return [*figures, *_battery_figures(base, result)]
 
 
-def base_figure(result: Result, run: str) -> Figure:
-    """Return the labels that all figures of a result share."""
-    trial = result.spec.trial
+def base_figure(spec: Spec, defence: Defence, run: str = "") -> Figure:
+    """Return the labels that all figures of a defence share."""
+    trial = spec.trial
     return Figure(
         dataset=trial.test.dataset,
         house=trial.test.house,
         days=trial.days,
         aggregate=trial.aggregate,
-        defence=result.defence.name,
-        battery=battery_label(result.spec.setup.battery),
-        seeds=result.seeds,
+        defence=defence.name,
+        battery=battery_label(spec.setup.battery),
+        seeds=defence.seeds(spec.seeds),
         n_days=len(trial.test.days),
         run=run,
     )
 
 
-def under_threat(figure: Figure, result: Result, threat: ThreatModel) -> Figure:
+def under_threat(figure: Figure, spec: Spec, threat: ThreatModel) -> Figure:
     """Add the threat model, and what its attackers learned from."""
-    label = result.spec.trial.training_label
-    training = f"{label} x {result.spec.copies} copies" if threat == "adaptive" else label
+    label = spec.trial.training_label
+    training = f"{label} x {spec.copies} copies" if threat == "adaptive" else label
     return replace(figure, threat=threat, training=training)
 
 
@@ -88,15 +110,56 @@ def number(value: float | None) -> float | None:
 
 def run_of(result: Result, key: str = "", **settings: Any) -> Run:
     """Describe how a result was measured; without a key it gets the hash of everything that matters."""
-    names = dict.fromkeys(name for names in result.spec.attackers.values() for name in names)
     spec, defence, versions = result.spec, result.defence, library_versions("numpy", "scipy", "torch")
-    described = {**_settings(result), "attackers": sorted(names), **settings}
+    described = {**_settings(spec, defence), **settings}
     if not key:
-        attackers = {name: version_of(name) for name in names}
+        attackers = {name: version_of(name) for name in described["attackers"]}
         trained = [training.document.get("weights") for training in defence.trainings]
         asked = [dict(spec.attackers), attackers, result.seeds, spec.copies, trained]
         key = key_of("evaluation", VERSION, spec.trial.identity, described, asked, result.data, versions)
     return Run(key, described, result.data, versions, current_commit())
+
+
+def check_recordable(folder: Path, spec: Spec, defence: Defence) -> None:
+    """Refuse before an evaluation what `results.write` would refuse after it."""
+    headline_figure = replace(base_figure(spec, defence), attacker=EVERY, appliance=EVERY)
+    expected = [
+        replace(under_threat(headline_figure, spec, threat), metric=HEADLINES["rmse"])
+        for threat in spec.attackers
+    ]
+    check_effort(folder, to_table(expected), [Run("", _settings(spec, defence))])
+
+
+def gap_figures(result: Result, other: Result, run: str = "") -> list[Figure]:
+    """Compare two defences: headlines, and F1 and leak of the strongest attacker under every threat model.
+
+    A difference has an interval over days, which both defences share, and p and spread over their seeds.
+    """
+    if result.spec.trial != other.spec.trial or result.spec.attackers != other.spec.attackers:
+        raise InputError("two defences can be compared only on the same days and with the same attackers")
+    label = f"{result.defence.name} minus {other.defence.name}"
+    base = replace(base_figure(result.spec, result.defence, run), defence=label, appliance=EVERY)
+    figures: list[Figure] = []
+    for threat in result.cases:
+        under = under_threat(base, result.spec, threat)
+        figures += [
+            _headline_gap(under, result.cases[threat], other.cases[threat], m) for m in ("rmse", "f1")
+        ]
+        strongest_two = (strongest(side.cases[threat], side.prior, BEST_F1) for side in (result, other))
+        figures += _strongest_gaps(replace(under, attacker=STRONGEST), *strongest_two)
+    return figures
+
+
+def gap_rows(results: Sequence[Result], other: Result) -> list[list[str]]:
+    """Write a table of the differences to one defence, the head first; F1 stands for the leak too."""
+    heads = [f"{threat} {words}" for threat in other.cases for words in _WORDS.values()]
+    rows = [["defence", *(part for head in heads for part in (head, "p"))]]
+    for result in results:
+        if result is not other:
+            shown = [gap for gap in gap_figures(result, other) if gap.metric in _WORDS]
+            cells = [part for gap in shown for part in (_difference_text(gap), f"{gap.p:.3f}")]
+            rows.append([result.defence.name, *cells])
+    return rows
 
 
 def _case_figures(base: Figure, result: Result, case: Case) -> Iterator[Figure]:
@@ -115,20 +178,19 @@ def _case_figures(base: Figure, result: Result, case: Case) -> Iterator[Figure]:
 
 def _headline_figures(base: Figure, result: Result, cases: tuple[Case, ...]) -> Iterator[Figure]:
     figure = replace(base, attacker=EVERY, appliance=EVERY)
-    for metric, headline in HEADLINES.items():
-        harmed, count = over.significant(cases, metric)
-        spread = deviation(over.headline_by_seed(cases, metric))
-        yield with_value(figure, headline, over.headline(cases, metric), spread)
+    for metric, name in HEADLINES.items():
+        harmed, count = significant(cases, metric)
+        yield with_value(figure, name, headline(cases, metric), deviation(headline_by_seed(cases, metric)))
         yield with_value(figure, f"{metric}_significant", harmed)
         yield with_value(figure, f"{metric}_cases", count)
     for metric, name in ((BEST_F1, "f1"), ("rmse", "rmse")):
-        most = over.strongest(cases, result.prior, metric)
-        strongest = replace(figure, attacker=STRONGEST)
+        most = strongest(cases, result.prior, metric)
+        most_read = replace(figure, attacker=STRONGEST)
         note = {"note": most.attacker}
-        yield with_value(strongest, name, most.masked, deviation(most.masked_by_seed), **note)
-        yield with_value(strongest, f"{name}_undefended", most.raw)
+        yield with_value(most_read, name, most.masked, deviation(most.masked_by_seed), **note)
+        yield with_value(most_read, f"{name}_undefended", most.raw)
         yield with_value(replace(figure, attacker=PRIOR), name, most.prior)
-        yield with_value(strongest, f"{name}_leak", most.leak, deviation(most.leak_by_seed), **note)
+        yield with_value(most_read, f"{name}_leak", most.leak, deviation(most.leak_by_seed), **note)
 
 
 def _battery_figures(base: Figure, result: Result) -> Iterator[Figure]:
@@ -144,18 +206,66 @@ def _spread(by_day: FloatArray) -> float:
     return float(np.std(values, ddof=1))
 
 
-def _settings(result: Result) -> dict[str, Any]:
+def _settings(spec: Spec, defence: Defence) -> dict[str, Any]:
     """Return the settings for the runs table; of battery and tariff only what differs from the paper's."""
-    setup, defaults = result.spec.setup, battery_values(Battery())
-    settings = {**result.spec.trial.settings, **result.defence.settings}
-    settings["library"] = setup.library.digest()[:12]
+    setup, defaults = spec.setup, battery_values(Battery())
     battery = {
         name: value for name, value in battery_values(setup.battery).items() if value != defaults[name]
     }
-    if battery:
-        settings["battery"] = battery
-    if setup.tariff != PAPER_TARIFF:
-        settings["tariff"] = tariff_values(setup.tariff)
-    if "adaptive" in result.spec.attackers:
-        settings["copies"] = result.spec.copies
-    return settings
+    optional = {
+        "battery": battery,
+        "tariff": tariff_values(setup.tariff) if setup.tariff != PAPER_TARIFF else None,
+        "copies": spec.copies if "adaptive" in spec.attackers else None,
+    }
+    return {
+        **spec.trial.settings,
+        **defence.settings,
+        "library": setup.library.digest()[:12],
+        **{name: value for name, value in optional.items() if value},
+        "attackers": sorted({name for names in spec.attackers.values() for name in names}),
+    }
+
+
+def _headline_gap(figure: Figure, first: Sequence[Case], second: Sequence[Case], metric: str) -> Figure:
+    mine, theirs = counted(first, metric), counted(second, metric)
+    pairs = [(*case.paired(), rival.paired()[1]) for case, rival in zip(mine, theirs, strict=True)]
+    rows = np.concatenate([np.array(column) for column in zip(*pairs, strict=True)])
+
+    def statistic(means: FloatArray) -> float:
+        raw, first, second = np.split(means, 3)
+        return headline_percent(metric, raw, first) - headline_percent(metric, raw, second)
+
+    by_seed = headline_by_seed(mine, metric), headline_by_seed(theirs, metric)
+    return _gap(replace(figure, attacker=EVERY), HEADLINES[metric], estimate(rows, statistic), *by_seed)
+
+
+def _strongest_gaps(figure: Figure, mine: Strongest, theirs: Strongest) -> list[Figure]:
+    rows = np.concatenate([mine.by_day, theirs.by_day])
+
+    def compared(score: Callable[[list[float]], float]) -> Estimate:
+        def statistic(means: FloatArray) -> float:
+            first, second = (score(thirds(half)) for half in np.split(means, 2))
+            return first - second
+
+        return estimate(rows, statistic)
+
+    f1 = compared(lambda parts: parts[-1])
+    leaked = compared(lambda parts: float(leak(BEST_F1, *parts)))
+    return [
+        _gap(figure, "f1", f1, mine.masked_by_seed, theirs.masked_by_seed),
+        _gap(figure, "f1_leak", leaked, mine.leak_by_seed, theirs.leak_by_seed),
+    ]
+
+
+def _gap(figure: Figure, metric: str, difference: Estimate, first: FloatArray, second: FloatArray) -> Figure:
+    """Add p and spread from the figures of every seed, (seed,) of each defence."""
+    spread = float(np.hypot(deviation(first), deviation(second)))
+    return with_value(figure, metric, difference, spread, p=number(welch_p(first, second)))
+
+
+def _difference_text(figure: Figure) -> str:
+    digits = 2 if figure.metric == "f1" else 1
+    value, low, high = (
+        "" if part is None else f"{part:+.{digits}f}" for part in (figure.value, figure.low, figure.high)
+    )
+    return f"{value}\u00a0({low}..{high})" if low else value

@@ -24,6 +24,8 @@ HARM_SIGN: dict[str, int] = {
 }
 """Metric -> sign of a change that makes an attacker worse."""
 
+TOLERANCE_MINUTES = 2
+"""Most minutes between the beginnings of a true use and of a predicted one that finds it."""
 
 UNDERTRAINED = "undertrained"
 """Text in place of a negative leak (D17)."""
@@ -91,8 +93,36 @@ def probability_detection(
     return _detection(truth_w >= threshold_w, probability >= cut, known=_known(truth_w, probability))
 
 
-def detection_from_counts(hits: IntArray, predicted: IntArray, true: IntArray) -> Detection:
-    """Compute precision, recall and F1 from counts; see `Detection` for what is undefined."""
+def event_detection(
+    truth_w: FloatArray,
+    prediction: FloatArray,
+    threshold_w: float,
+    tolerance_minutes: int = TOLERANCE_MINUTES,
+    cut: float | None = None,
+) -> Detection:
+    """Score single uses of an appliance: runs of on-minutes, each at the time of its first minute.
+
+    Scores by minute reward an attacker for the middle of a long run; these count the uses that it finds. The
+    prediction is in watts, or a probability with `cut` as its threshold. A true use is found by a
+    predicted use that begins within the tolerance; each finds at most one, in the order of time. Left out
+    are uses whose beginning is unseen (they run in the first minute, or after a minute that is NaN in either
+    array), and unmatched uses that begin within the tolerance of such a minute or of the record's ends.
+    """
+    shape = truth_w.shape[:-1]
+    truth, predicted = (values.reshape(-1, truth_w.shape[-1]) for values in (truth_w, prediction))
+    unknown = np.isnan(truth) | np.isnan(predicted)
+    vague = _near(unknown, tolerance_minutes)
+    true_starts = _starts(truth >= threshold_w, unknown)
+    predicted_starts = _starts(predicted >= (threshold_w if cut is None else cut), unknown)
+    true_hit, predicted_hit = _match(true_starts, predicted_starts, tolerance_minutes)
+    return _from_counts(
+        hits=true_hit.sum(axis=-1).reshape(shape),
+        predicted=(predicted_hit | predicted_starts & ~vague).sum(axis=-1).reshape(shape),
+        true=(true_hit | true_starts & ~vague).sum(axis=-1).reshape(shape),
+    )
+
+
+def _from_counts(hits: IntArray, predicted: IntArray, true: IntArray) -> Detection:
     return Detection(
         precision=_ratio(hits, predicted),
         recall=_ratio(hits, true),
@@ -146,7 +176,7 @@ def _mean_over_known(errors: FloatArray) -> FloatArray:
 
 def _detection(truth_on: BoolArray, predicted_on: BoolArray, known: BoolArray) -> Detection:
     true, predicted = truth_on & known, predicted_on & known
-    return detection_from_counts(
+    return _from_counts(
         hits=(true & predicted).sum(axis=-1), predicted=predicted.sum(axis=-1), true=true.sum(axis=-1)
     )
 
@@ -157,3 +187,39 @@ def _ratio(part: npt.ArrayLike, whole: npt.ArrayLike) -> FloatArray:
     quotient: FloatArray = np.full(numerator.shape, np.nan)
     np.divide(numerator, denominator, out=quotient, where=denominator != 0)
     return quotient
+
+
+def _starts(on: BoolArray, unknown: BoolArray) -> BoolArray:
+    """Mark the on-minutes that follow a known off-minute."""
+    starts = np.zeros_like(on)
+    starts[:, 1:] = on[:, 1:] & ~unknown[:, 1:] & ~on[:, :-1] & ~unknown[:, :-1]
+    return starts
+
+
+def _near(unknown: BoolArray, tolerance: int) -> BoolArray:
+    """Mark the minutes within the tolerance of an unknown one; minutes outside the record are unknown."""
+    padded = np.pad(unknown, ((0, 0), (tolerance, tolerance)), constant_values=True)
+    reach = np.lib.stride_tricks.sliding_window_view(padded, 2 * tolerance + 1, axis=-1)
+    return np.asarray(reach.any(axis=-1))
+
+
+def _match(true: BoolArray, predicted: BoolArray, tolerance: int) -> tuple[BoolArray, BoolArray]:
+    """Pair starts one to one in the order of time, and mark those with a partner.
+
+    Rows are put end to end, too far apart for a pair across them. No other matching finds more.
+    """
+    stride = true.shape[-1] + tolerance + 1
+    true_at, predicted_at = (_times(starts, stride) for starts in (true, predicted))
+    true_hit, predicted_hit = np.zeros_like(true), np.zeros_like(predicted)
+    i = j = 0
+    while i < len(true_at) and j < len(predicted_at):
+        ahead = predicted_at[j] - true_at[i]
+        if abs(ahead) <= tolerance:
+            true_hit[divmod(true_at[i], stride)] = predicted_hit[divmod(predicted_at[j], stride)] = True
+        i, j = i + (ahead >= -tolerance), j + (ahead <= tolerance)
+    return true_hit, predicted_hit
+
+
+def _times(starts: BoolArray, stride: int) -> list[int]:
+    row, minute = np.nonzero(starts)
+    return [int(time) for time in row * stride + minute]

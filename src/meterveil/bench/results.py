@@ -3,7 +3,7 @@
 `results/` holds a few CSV files for each data set, studies as `study_<name>.csv` with columns
 of their own, and `runs.json`. Tables, leaderboards and claims are queries:
 
-    python -m meterveil.bench.results --where "defence=flat,threat=adaptive,metric=f1"
+    meterveil results --where "defence=flat,threat=adaptive,metric=f1"
 
 | column | meaning |
 | --- | --- |
@@ -28,10 +28,8 @@ Labels are names to compare, never text to parse. The paper's figures are joined
 
 from __future__ import annotations
 
-import argparse
 import json
 import subprocess
-import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from io import StringIO
@@ -163,9 +161,11 @@ def write(
 ) -> list[Path]:
     """Record figures and their runs, all or none; figures with the same identity are replaced.
 
-    In the files that are written, all figures of the runs in `replaced` are removed.
+    In the files that are written, all figures of the runs in `replaced` are removed. Other figures are not
+    replaced by ones of less effort, see `check_effort`.
     """
     fresh = to_table(figures)
+    check_effort(folder, fresh, runs, replaced)
     texts: dict[Path, str] = {}
     for name, part in fresh.groupby(_file_names(fresh)):
         path = folder / str(name)
@@ -177,6 +177,30 @@ def write(
     texts[folder / RUNS] = runs_text(run for key, run in known_runs.items() if key in used)
     outputs.write_all({path: outputs.text_writer(text) for path, text in texts.items()})
     return list(texts)
+
+
+def check_effort(
+    folder: Path, fresh: pd.DataFrame, runs: Sequence[Run], replaced: Collection[str] = ()
+) -> None:
+    """Refuse to replace figures by ones with fewer seeds, fewer attackers or other signatures."""
+    recorded = {key: run.settings for key, run in read_runs(folder).items()}
+    coming = {run.key: run.settings for run in runs}
+    for name, part in fresh.groupby(_file_names(fresh)):
+        path = folder / str(name)
+        if not path.exists():
+            continue
+        known = _without(read_file(path), {*replaced, *coming})
+        for row in known.merge(part, on=list(IDENTITY), suffixes=("", "_new")).to_dict("records"):
+            old, new = recorded.get(row["run"], {}), coming.get(row["run_new"], {})
+            lost = set(old.get("attackers", ())) - set(new.get("attackers", old.get("attackers", ())))
+            is_other_library = old.get("library") != new.get("library", old.get("library"))
+            is_over_attackers = row["attacker"] in ("all", "strongest")
+            if row["seeds_new"] < row["seeds"] or is_other_library or (lost and is_over_attackers):
+                raise InputError(
+                    f"{path} has {row['defence']}, {row['threat'] or 'battery figures'}, with "
+                    f"{_effort_text(row['seeds'], old)}; a run with {_effort_text(row['seeds_new'], new)} "
+                    "would replace it; give another folder with --results"
+                )
 
 
 def to_table(figures: Iterable[Figure]) -> pd.DataFrame:
@@ -225,6 +249,13 @@ def _file_names(table: pd.DataFrame) -> pd.Series[str]:
     return table["dataset"] + "_" + subject + ".csv"
 
 
+def _effort_text(seeds: int, settings: Mapping[str, Any]) -> str:
+    parts = [f"{seeds} seeds"]
+    parts += [f"library {settings['library']}"] if "library" in settings else []
+    parts += [f"attackers {' '.join(settings['attackers'])}"] if settings.get("attackers") else []
+    return ", ".join(parts)
+
+
 def _without(table: pd.DataFrame, runs: Collection[str]) -> pd.DataFrame:
     return table[~table["run"].isin(list(runs))]
 
@@ -237,20 +268,3 @@ def _git(folder: Path, *words: str) -> str:
     command = ("git", *words)
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True)  # noqa: S603
     return done.stdout.strip()
-
-
-def main() -> None:
-    """Print the figures that meet the conditions, as CSV."""
-    parser = argparse.ArgumentParser(prog="python -m meterveil.bench.results", description=main.__doc__)
-    parser.add_argument("--where", default="", help='such as "defence=flat,threat=adaptive,metric=f1"')
-    parser.add_argument("--results", type=Path, default=Path("results"), help="folder of results")
-    asked = parser.parse_args()
-    try:
-        table = where(read(asked.results), **parse_where(asked.where))
-    except InputError as error:
-        parser.error(str(error))
-    sys.stdout.write(to_csv(table))
-
-
-if __name__ == "__main__":
-    main()

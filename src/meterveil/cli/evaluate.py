@@ -143,12 +143,13 @@ def _measure(
     from meterveil.bench import results
     from meterveil.bench.evaluate import evaluate as measure
     from meterveil.bench.evaluate import measure_undefended
-    from meterveil.bench.figures import figures_of, run_of
+    from meterveil.bench.figures import check_recordable, figures_of, run_of
     from meterveil.cli.tables import steps
     from meterveil.defenders.defence import check_unseen
 
     for defence in tested:
         check_unseen(defence, houses[spec.trial.test.key].name, spec.trial.test.days)
+        check_recordable(folder, spec, defence)
     measured = []
     with steps(len(tested) + 1, "attacking") as done:
         undefended = measure_undefended(spec, houses, workers)
@@ -178,9 +179,8 @@ def _show(measured: Sequence[Result], against: str, folder: Path, out: Path) -> 
     """Print the defences, and the differences to one of them if it is named; write the page."""
     from meterveil.bench import results
     from meterveil.bench.attack_tables import notes_of
-    from meterveil.bench.compare import gap_figures, gap_rows
     from meterveil.bench.evaluation_page import defence_rows, title_of, write_evaluation
-    from meterveil.bench.figures import run_of
+    from meterveil.bench.figures import gap_figures, gap_rows, run_of
     from meterveil.cli.tables import show_notes, show_table
 
     rows = defence_rows(measured)

@@ -20,9 +20,8 @@ from meterveil.attackers.fitting import Job
 from meterveil.attackers.registry import PAPER_SIX
 from meterveil.attackers.threat import adaptive, fixed
 from meterveil.bench.cases import PAPER_METRICS
-from meterveil.bench.compare import gap_figures
 from meterveil.bench.evaluate import VERSION, Spec, evaluate, measure_undefended
-from meterveil.bench.figures import HEADLINES, figures_of, run_of
+from meterveil.bench.figures import HEADLINES, figures_of, gap_figures, run_of
 from meterveil.bench.reproduce.experiments import (
     PAPER,
     RANDOM_EQUAL,
