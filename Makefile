@@ -56,7 +56,8 @@ reproduce: $(VENV)/.dev        ## measure every table of the paper and every stu
 	$(BIN)/meterveil reproduce
 	$(BIN)/meterveil report
 	for house in redd ukdale; do $(BIN)/meterveil attack $$house --results results --pictures docs/img || exit; done
-	$(BIN)/meterveil attack redd --results results --adaptive random_equal --attackers fhmm,seq2point --copies 0,1,3,12 --pictures docs/img
+	$(BIN)/python -m experiments.adaptive_curve redd random_equal
+	$(BIN)/python -m experiments.adaptive_curve redd random_equal --attackers seq2point --epochs 3 10 30
 	$(BIN)/python -m experiments.alignment --library out/library.json
 	$(BIN)/python -m experiments.training_observations --library out/library.json
 	for house in redd ukdale; do for seed in 0 1 2 3 4; do \

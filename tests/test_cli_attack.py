@@ -11,7 +11,6 @@ from meterveil.attackers.registry import ATTACKERS, NETWORKS
 from meterveil.bench import results
 from meterveil.bench.results import Figure
 from meterveil.cli import app
-from meterveil.cli.attack import _names
 
 RECORDED = Path(__file__).parents[1] / "results"
 HEADING = "REDD house 2, 29 April 2011, attackers trained on 10 days"
@@ -28,8 +27,8 @@ def said(result):
     return " ".join(result.output.split())
 
 
-def page_of(folder, name="attack"):
-    return (folder / f"out/attack/{name}.html").read_text()
+def page_of(folder):
+    return (folder / "out/attack/attack.html").read_text()
 
 
 def figure(**changes):
@@ -67,16 +66,6 @@ def test_a_crossing_takes_other_houses(meterveil, real_data, tmp_path):
     assert set(rmse["n_days"]) == {10}
 
 
-def test_an_adaptive_curve_ends_with_figures_and_a_page(meterveil, real_data, tmp_path):
-    words = ("--data", real_data, "--attackers", "co", "--workers", 1)
-    result = meterveil("attack", "redd", "--adaptive", "random", "--copies", "0,1", *words)
-    assert result.exit_code == 0, result.output
-    assert f"{HEADING}, with random" in said(result)
-    assert "co, 1 copies" in result.output
-    assert "masked copies of the training days" in page_of(tmp_path, "adaptive")
-    assert set(results.read(tmp_path / "out/results")["threat"]) == {"clean", "fixed", "adaptive"}
-
-
 def test_recorded_figures_are_shown_without_data(meterveil, tmp_path):
     result = meterveil("attack", "ukdale", "--recorded", "--results", RECORDED)
     assert result.exit_code == 0, result.output
@@ -93,15 +82,6 @@ def test_recorded_figures_are_shown_without_data(meterveil, tmp_path):
     assert len(kettle.split()) > 4
 
 
-def test_a_recorded_curve_is_shown_along_copies_and_along_epochs(meterveil):
-    result = meterveil("attack", "redd", "--recorded", "--results", RECORDED)
-    assert result.exit_code == 0, result.output
-    assert said(result).count(f"{HEADING}, with random equal") == 2
-    assert "seq2point, 12 copies" in result.output
-    assert "seq2point, 30 epochs" in result.output
-    assert "undertrained" in result.output
-
-
 def test_recorded_figures_are_shown_where_nothing_can_be_fitted(tmp_path):
     results.write(
         tmp_path / "results", [figure(attacker="co", appliance="fridge", metric="f1", value=0.5)], []
@@ -112,12 +92,6 @@ def test_recorded_figures_are_shown_where_nothing_can_be_fitted(tmp_path):
     )
     subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True)
     assert f">{HEADING}</h2>" in page_of(tmp_path)
-
-
-def test_a_curve_over_epochs_takes_the_networks_unless_some_are_named():
-    assert _names("", in_epochs=True) == ("dae", "seq2point", "electricity", "bert4nilm", "nilmformer")
-    assert _names("dae, dae", in_epochs=True) == ("dae",)
-    assert _names("", in_epochs=False) == tuple(ATTACKERS)
 
 
 @pytest.mark.parametrize(
@@ -161,17 +135,9 @@ def test_a_folder_without_attacks_is_refused(meterveil, tmp_path):
         (["redd", "--training-days", "40"], "has 10 training days"),
         (["redd", "--reserve-days", "40"], "--reserve-days applies to --held-out"),
         (["redd", "--cross", "--reserve-days", "5"], "--reserve-days does not apply to --cross"),
-        (["redd", "--copies", "3"], "--copies applies to --adaptive"),
-        (["redd", "--epochs", "3"], "--epochs applies to --adaptive"),
-        (["redd", "--recorded", "--adaptive", "flat"], "--adaptive does not apply to --recorded"),
-        (["redd", "--adaptive", "flat", "--epochs", "2", "--attackers", "dae,co"], "co is not trained in"),
         (["redd", "--cross", "--held-out"], "--held-out does not apply to --cross"),
-        (["redd", "--adaptive", "shout"], "no defence 'shout'"),
-        (["redd", "--adaptive", "flat", "--copies", "many"], "--copies 'many' is not a list of numbers"),
-        (["redd", "--adaptive", "flat", "--copies", "1,2", "--epochs", "3"], "two curves"),
         (["redd", "--aggregate", "sum"], "no --aggregate 'sum'"),
         (["redd", "--aggregate", "submeters", "--cross"], "--aggregate does not apply to --cross"),
-        (["redd", "--aggregate", "submeters", "--adaptive", "flat"], "--aggregate does not apply to --adap"),
         (["refit"], "no protocol 'refit'"),
     ],
 )

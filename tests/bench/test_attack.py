@@ -1,59 +1,29 @@
-"""Attacker strength, adaptive curves, and the tables and pictures that show them."""
+"""Attacker strength, and the tables and pictures that show it."""
 
-import dataclasses
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from meterveil.attackers import fitting
-from meterveil.attackers.registry import attacker
 from meterveil.bench import results
-from meterveil.bench.attack import (
-    Curve,
-    Point,
-    check_epochs,
-    masked_test_days,
-    networks,
-    point_figures,
-    read,
-    run_of,
-    strength_figures,
-)
-from meterveil.bench.attack_page import strength_chart
-from meterveil.bench.attack_tables import (
-    curve_rows,
-    curve_tables,
+from meterveil.bench.attack import read, run_of, strength_figures
+from meterveil.bench.attack_page import (
     mean_over_appliances,
     shortfall_rows,
     shortfalls,
+    strength_chart,
     strength_rows,
     strength_tables,
 )
 from meterveil.bench.results import Figure
-from meterveil.bench.trial import HouseDays, Trial, crossing_trials, own_house
+from meterveil.bench.trial import crossing_trials, own_house
 from meterveil.data.load import load
 from meterveil.data.protocols import REDD_HOUSE2
-from meterveil.defenders import defender
-from meterveil.defenders.defence import common_setup
-from meterveil.errors import InputError
-from meterveil.plots.attack import Score, adaptive_figure, predictions_figure
+from meterveil.plots.attack import predictions_figure
 
 KEY = ("redd", 2)
 RESULTS = Path(__file__).parents[2] / "results"
-
-
-@pytest.fixture(scope="module")
-def home():
-    return load("synthetic", days=4)
-
-
-@pytest.fixture(scope="module")
-def curve(home):
-    days = tuple(home.days())
-    trial = Trial((HouseDays(*KEY, days[:3]),), HouseDays(*KEY, days[3:]), ("fridge", "kettle"), "paper")
-    return Curve(trial, "random", defender("random"), common_setup([]), draws=2)
 
 
 @pytest.fixture(scope="module")
@@ -110,61 +80,6 @@ def test_an_attacker_reads_a_house_that_it_never_saw(real_data):
     kettle = found["co", "kettle", "f1"]
     assert kettle.value > 0.5 > found["off", "kettle", "f1"].value
     assert (kettle.dataset, kettle.house, kettle.n_days, kettle.training) == ("ukdale", 2, 14, "ukdale 1")
-
-
-def test_every_draw_masks_the_same_day_differently_and_keeps_the_truth(home, curve):
-    first, second = masked_test_days(curve, home)
-    day = home.day(curve.trial.test.days[0])
-    assert not np.array_equal(first.aggregate_w, second.aggregate_w)
-    for masked in (first, second):
-        np.testing.assert_array_equal(masked.appliances_w["kettle"], day.appliances_w["kettle"])
-        np.testing.assert_array_equal(masked.appliances_w["aggregate"], day.aggregate_w)
-
-
-def test_a_curve_has_a_point_for_each_number_of_copies(home, curve, tmp_path):
-    houses = {KEY: home}
-    names = ("co", "prior")
-    clean = run_of(curve.trial, houses, names)
-    figures, runs = strength_figures(read(curve.trial, houses, names, workers=1), clean.key), [clean]
-    for point in (Point(0), Point(2)):
-        runs.append(curve.run(point, houses, ["co"]))
-        figures += point_figures(curve, point, houses, ["co"], runs[-1].key, workers=1)
-    results.write(tmp_path, figures, runs)
-    [shown] = curve_tables(results.read(tmp_path), results.read_runs(tmp_path), "redd")
-    assert shown.steps == "copies"
-    labels = shown.points[["threat", "training", "seeds", "n_days"]].drop_duplicates()
-    assert sorted(labels.itertuples(index=False, name=None)) == [
-        ("adaptive", "3 days x 2 copies", 2, 1),
-        ("fixed", "3 days", 2, 1),
-    ]
-    rows = curve_rows(shown)
-    assert [row[0] for row in rows[1:]] == [
-        "co, no defence",
-        "co, 0 copies",
-        "co, 2 copies",
-        "prior, no defence",
-    ]
-    assert float(rows[2][1]) > float(rows[1][1])  # RMSE with and without the defence
-    assert [run.key for run in runs] == list(dict.fromkeys(run.key for run in runs))
-    other = dataclasses.replace(curve, trial=dataclasses.replace(curve.trial, seed=1))
-    assert other.run(Point(2), houses, ["co"]).key != runs[-1].key
-
-
-def test_a_curve_over_epochs_trains_networks_that_long_and_never_twice(home, curve, monkeypatch):
-    quick = dataclasses.replace(attacker("dae"))
-    quick = dataclasses.replace(quick, recipe=dataclasses.replace(quick.recipe, windows=8))
-    monkeypatch.setattr(fitting, "attacker", lambda name: quick)
-    houses, point = {KEY: home}, Point(1, epochs=1)
-    figures = point_figures(curve, point, houses, ["dae"], "", workers=1)
-    assert {figure.training for figure in figures} == {"3 days x 1 copies, 1 epochs"}
-    monkeypatch.setattr(type(quick), "fit", None)
-    assert point_figures(curve, point, houses, ["dae"], "", workers=1) == figures
-
-
-def test_attackers_without_epochs_are_refused_before_anything_is_fitted():
-    assert networks(["co", "dae", "mean"]) == ("dae",)
-    with pytest.raises(InputError, match="co, mean is not trained in epochs; networks are dae, seq2point"):
-        check_epochs(["co", "dae", "mean"])
 
 
 @pytest.mark.parametrize(
@@ -227,10 +142,3 @@ def test_a_day_has_a_panel_for_each_attacker_and_appliance():
     figure = predictions_figure(minutes, flat, {"co": flat, "fhmm": flat})
     assert [trace.name for trace in figure.data] == [*["true", "CO"] * 2, *["true", "FHMM"] * 2]
     assert sum(bool(trace.showlegend) for trace in figure.data) == 3
-
-
-def test_a_curve_shows_the_clean_score_and_the_prior():
-    curves = {"f1": {"co": {0: Score(0.1), 12: Score(0.3, 0.05)}}}
-    figure = adaptive_figure("copies", curves, {"f1": {"co": 0.7}}, {"f1": 0.2})
-    assert len(figure.data) == 3
-    assert figure.layout.xaxis.ticktext == ("0", "12")

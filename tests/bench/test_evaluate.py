@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from evaluation_runs import write_run
 
+from experiments.adaptive_curve import Curve
 from meterveil.attackers.protocol import AGGREGATE
 from meterveil.bench import attack, results
 from meterveil.bench.cases import BEST_F1, headline, significant, strongest
@@ -100,7 +101,7 @@ def test_attackers_without_a_defence_are_those_of_meterveil_attack(home, trial, 
 
 def test_the_masked_days_are_those_that_an_adaptive_curve_reads(home, trial, setup, measured):
     policy = find_defence("random_equal").policies[0]
-    expected = attack.masked_test_days(attack.Curve(trial, "random_equal", policy, setup, SEEDS), home)
+    expected = Curve(trial, "random_equal", policy, setup, SEEDS).masked_days(home)
     days = [day for row in measured["random_equal"].masked.days for day in row]
     for ours, theirs in zip(days, expected, strict=True):
         np.testing.assert_array_equal(ours.aggregate_w, theirs.aggregate_w)

@@ -10,7 +10,7 @@ import plotly.graph_objects as go
 
 from meterveil.attackers.protocol import AGGREGATE
 from meterveil.bench import reported
-from meterveil.bench.attack_tables import DATASETS
+from meterveil.bench.attack_page import DATASETS
 from meterveil.bench.cases import BEST_F1, Case, headline, significant, strongest
 from meterveil.bench.estimates import FEWEST_DAYS, Estimate, estimate, mean
 from meterveil.bench.evaluate import Result
@@ -61,7 +61,7 @@ def write_evaluation(
     rows = defence_rows(results)
     intervals = [_INTERVALS] * (len(results[0].spec.trial.test.days) >= FEWEST_DAYS)
     words = [_COLUMNS, *[_CO] * (len(attackers) > 1 and all("co" in names for names in attackers.values()))]
-    words += [UNDERTRAINED_NOTE] * any(UNDERTRAINED in row for row in rows)
+    words += notes_of(rows)
     sections = [Section("In short", conclusion)] * bool(conclusion)
     sections.append(Section("Defences", " ".join([*words, *intervals]), rows, defences_chart(results)))
     if against and len(results) > 1:
@@ -88,6 +88,11 @@ def defence_rows(results: Sequence[Result]) -> list[list[str]]:
     rows = [_cells(result) for result in results]
     heads = dict.fromkeys(head for row in rows for head in row)
     return [list(heads), *([row.get(head, "") for head in heads] for row in rows)]
+
+
+def notes_of(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Explain `undertrained` where a table has it."""
+    return [UNDERTRAINED_NOTE] * any(UNDERTRAINED in row for row in rows)
 
 
 def case_rows(result: Result, threat: ThreatModel) -> list[list[str]]:

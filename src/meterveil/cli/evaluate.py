@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from meterveil.cli import options as opt
-from meterveil.cli.attack import listed
 from meterveil.cli.base import check_can_fit
 from meterveil.data.files import data_folder
 from meterveil.errors import InputError
@@ -56,20 +55,14 @@ def evaluate(
         int, typer.Option(min=2, help="Seeds of each defence; a folder of runs has one per run.")
     ] = 5,
     seed: opt.Seed = 0,
-    data: Annotated[
-        Path | None, typer.Option(help="Folder with ukdale and redd; default: $METERVEIL_DATA.")
-    ] = None,
-    library: Annotated[Path | None, typer.Option(help="JSON file of signatures to replay.")] = None,
-    battery: Annotated[Path | None, typer.Option(help='JSON file, such as {"capacity_kwh": 5}.')] = None,
-    tariff: Annotated[
-        str | None, typer.Option(help="paper, flat:0.25, a .json file of bands or a .csv file of prices.")
-    ] = None,
-    workers: Annotated[int, typer.Option(min=1, help="Processes, of one thread each.")] = 2,
+    data: opt.Data = None,
+    library: opt.Library = None,
+    battery: opt.BatteryFile = None,
+    tariff: opt.Tariff = None,
+    workers: opt.Workers = 2,
     results: Annotated[Path, typer.Option(help="Folder of the results table.")] = Path("out/results"),
     out: opt.Out = Path("out/evaluate"),
-    pictures: Annotated[
-        Path | None, typer.Option(help="Also save the figures as PNG in this folder.")
-    ] = None,
+    pictures: opt.Pictures = None,
 ) -> None:
     """Measure defences: what attackers still read with each, and what the battery does.
 
@@ -107,11 +100,11 @@ def _attackers(threat: str, attackers: str) -> dict[ThreatModel, tuple[str, ...]
     from meterveil.attackers.registry import check_known
     from meterveil.bench.evaluate import DEFAULT_ATTACKERS, EVERY_ATTACKER
 
-    threats = listed(threat)
+    threats = opt.listed(threat)
     unknown = next((name for name in threats if name not in DEFAULT_ATTACKERS), None)
     if unknown or not threats:
         raise InputError(f"there is no threat model {unknown or threat!r}; known are fixed and adaptive")
-    names = EVERY_ATTACKER if attackers.strip() == "all" else listed(attackers)
+    names = EVERY_ATTACKER if attackers.strip() == "all" else opt.listed(attackers)
     for name in names:
         check_known(name)
     return {model: names or default for model, default in DEFAULT_ATTACKERS.items() if model in threats}
@@ -178,8 +171,7 @@ def _save(measured: Sequence[Result], pictures: Path) -> None:
 def _show(measured: Sequence[Result], against: str, folder: Path, out: Path) -> Path:
     """Print the defences, and the differences to one of them if it is named; write the page."""
     from meterveil.bench import results
-    from meterveil.bench.attack_tables import notes_of
-    from meterveil.bench.evaluation_page import defence_rows, title_of, write_evaluation
+    from meterveil.bench.evaluation_page import defence_rows, notes_of, title_of, write_evaluation
     from meterveil.bench.figures import gap_figures, gap_rows, run_of
     from meterveil.cli.tables import show_notes, show_table
 

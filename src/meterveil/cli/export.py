@@ -17,11 +17,9 @@ def export(
         str, typer.Argument(help="Name of a defence, random_equal:7.5, or a folder of meterveil train.")
     ],
     *,
-    library: Annotated[Path | None, typer.Option(help="JSON file of signatures to replay.")] = None,
-    battery: Annotated[Path | None, typer.Option(help='JSON file, such as {"capacity_kwh": 5}.')] = None,
-    tariff: Annotated[
-        str | None, typer.Option(help="paper, flat:0.25, a .json file of bands or a .csv file of prices.")
-    ] = None,
+    library: opt.Library = None,
+    battery: opt.BatteryFile = None,
+    tariff: opt.Tariff = None,
     out: opt.Out = Path("out/bundle"),
 ) -> None:
     """Write a bundle: policy and its weights, library, battery, tariff, a card, and the hashes of all files.

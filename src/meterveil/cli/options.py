@@ -51,6 +51,24 @@ OutPerInput = Annotated[
     typer.Option(parser=_folder, metavar="<path>", help="Folder for the results; default: out/VERB/INPUT."),
 ]
 Seed = Annotated[int, typer.Option(min=0, help="Seed of all random numbers.")]
+Workers = Annotated[int, typer.Option(min=1, help="Processes, of one thread each.")]
+Data = Annotated[
+    Path | None, typer.Option(help="Folder with ukdale, redd and refit; default: $METERVEIL_DATA.")
+]
+Library = Annotated[Path | None, typer.Option(help="JSON file of signatures to replay.")]
+BatteryFile = Annotated[
+    Path | None, typer.Option("--battery", help='JSON file of a battery, such as {"capacity_kwh": 5}.')
+]
+Tariff = Annotated[
+    str | None,
+    typer.Option(help="paper (default), flat:0.25, a .json file of bands or a .csv file of prices."),
+]
+Pictures = Annotated[Path | None, typer.Option(help="Also save the figures as PNG in this folder.")]
+
+
+def listed(text: str) -> tuple[str, ...]:
+    """Split names at commas, each once."""
+    return tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
 
 
 def out_folder(out: Path | None, verb: str, path: str, house: int | None, *more: str) -> Path:

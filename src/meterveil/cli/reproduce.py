@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
+from meterveil.cli import options as opt
 from meterveil.cli.base import check_installed
 from meterveil.cli.train import NEEDED
 from meterveil.errors import InputError
@@ -52,9 +53,7 @@ def reproduce(
     address: Annotated[
         str | None, typer.Option(help="Address of the Ray cluster, such as 10.0.0.1:6379 or auto.")
     ] = None,
-    data: Annotated[
-        Path | None, typer.Option(help="Folder with ukdale and redd. Default: $METERVEIL_DATA.")
-    ] = None,
+    data: opt.Data = None,
     library: Annotated[
         Path | None, typer.Option(help="JSON file of signatures. Default: built from the data.")
     ] = None,
@@ -71,11 +70,11 @@ def reproduce(
     from meterveil.bench.reproduce.experiments import FULL, QUICK, choose
 
     effort = QUICK if quick else FULL
-    threats = dict.fromkeys(name.strip() for name in threat.split(",") if name.strip())
+    threats = opt.listed(threat)
     entries = choose(
         table or (),
         dataset or (),
-        cast("tuple[ThreatModel, ...]", tuple(threats)),
+        cast("tuple[ThreatModel, ...]", threats),
         replace(effort, seeds=seeds) if seeds else effort,
         row or (),
     )

@@ -28,10 +28,6 @@ def _defence_names(incomplete: str) -> list[str]:
     return [name for name in known_defences() if name.startswith(incomplete)]
 
 
-BatteryFile = Annotated[
-    Path | None,
-    typer.Option("--battery", help='JSON file, such as {"capacity_kwh": 5}.', rich_help_panel=_BATTERY),
-]
 CapacityKwh = Annotated[float | None, typer.Option(help="Capacity in kWh.", rich_help_panel=_BATTERY)]
 PowerKw = Annotated[
     float | None, typer.Option(help="Highest charging and discharging power in kW.", rich_help_panel=_BATTERY)
@@ -72,17 +68,14 @@ def simulate(
     days: Annotated[int, typer.Option(help="Number of days; the charge is carried over midnight.")] = 1,
     house: opt.House = None,
     seed: opt.Seed = 0,
-    battery: BatteryFile = None,
+    battery: opt.BatteryFile = None,
     capacity_kwh: CapacityKwh = None,
     power_kw: PowerKw = None,
     budget_kwh: BudgetKwh = None,
     export_limit_w: ExportLimitW = None,
     import_limit_w: ImportLimitW = None,
-    tariff: Annotated[
-        str | None,
-        typer.Option(help="paper (default), flat:0.25, a .json file of bands or a .csv file of prices."),
-    ] = None,
-    library: Annotated[Path | None, typer.Option(help="JSON file of signatures to replay.")] = None,
+    tariff: opt.Tariff = None,
+    library: opt.Library = None,
     out: opt.OutPerInput = None,
     timestamp: opt.Timestamp = None,
     power: opt.Power = None,

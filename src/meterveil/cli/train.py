@@ -112,18 +112,14 @@ def train(
     clip: Annotated[
         bool, typer.Option("--clip", help="Accept signatures with more power than the battery has.")
     ] = False,
-    seed: Annotated[int, typer.Option(min=0, help="Random seed.")] = 0,
+    seed: opt.Seed = 0,
     start: Annotated[str | None, typer.Option(help="First training day; default: the first one.")] = None,
     days: Annotated[int, typer.Option(min=1, help="Training days, at most; a data set's are fixed.")] = 10,
-    data: Annotated[
-        Path | None, typer.Option(help="Folder with ukdale and redd; default: $METERVEIL_DATA.")
-    ] = None,
+    data: opt.Data = None,
     house: opt.House = None,
-    library: Annotated[Path | None, typer.Option(help="JSON file of signatures to replay.")] = None,
-    battery: Annotated[Path | None, typer.Option(help='JSON file, such as {"capacity_kwh": 5}.')] = None,
-    tariff: Annotated[
-        str, typer.Option(help="paper, flat:0.25, a .json file of bands or a .csv file of prices.")
-    ] = "paper",
+    library: opt.Library = None,
+    battery: opt.BatteryFile = None,
+    tariff: opt.Tariff = None,
     out: opt.Out = Path("out/train"),
     resume: Annotated[
         bool, typer.Option("--resume", help="Continue the training in --out with its own options.")
@@ -162,7 +158,7 @@ def train(
         days=days,
         seed=seed,
         battery=_text(battery),
-        tariff=tariff,
+        tariff=tariff or "paper",
         library=_text(library),
         reading=opt.reading(timestamp, power, unit, timezone, appliances),
         aggregate=aggregate,

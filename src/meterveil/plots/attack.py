@@ -1,4 +1,4 @@
-"""Figures of attackers: predictions beside the truth, strength, and scores as they adapt."""
+"""Figures of attackers: predictions beside the truth, and strength."""
 
 from __future__ import annotations
 
@@ -118,38 +118,6 @@ def strength_figure(
     )
 
 
-def adaptive_figure(
-    steps: str,
-    curves: Mapping[str, Mapping[str, Mapping[int, Score]]],
-    clean: Mapping[str, Mapping[str, float]],
-    prior: Mapping[str, float],
-    title: str = "",
-) -> go.Figure:
-    """Draw a panel for each metric: every attacker's score against the copies or epochs it learned from.
-
-    `curves` is metric -> attacker -> steps -> score. Dotted is the same attacker without a defence, grey the
-    prior; an adaptive attacker below the prior is undertrained (D17).
-    """
-    shown = [metric for metric in METRICS if curves.get(metric)]
-    panels = make_subplots(1, len(shown), subplot_titles=[f"<b>{METRICS[m]}</b>" for m in shown])
-    ticks = sorted({step for lines in curves.values() for line in lines.values() for step in line})
-    for column, metric in enumerate(shown, start=1):
-        for name, line in curves[metric].items():
-            panels.add_trace(_curve(name, line, ticks, column == 1), 1, column)
-            if name in clean.get(metric, {}):
-                level = _level(f"{label(name)} without a defence", clean[metric][name], ticks, "dot")
-                panels.add_trace(level.update(line_color=colour(name), showlegend=column == 1), 1, column)
-        if metric in prior:
-            floor = _level("prior (never looks)", prior[metric], ticks, "dash")
-            panels.add_trace(floor.update(line_color=COLOURS["prior"], showlegend=column == 1), 1, column)
-    panels.update_annotations(font_size=13)
-    panels.update_yaxes(rangemode="tozero")
-    panels.update_xaxes(tickvals=list(range(len(ticks))), ticktext=[str(step) for step in ticks])
-    panels.update_xaxes(title={"text": steps, "font": {"size": 13}, "standoff": 6})
-    figure = look.figure_of(panels, title, 440)
-    return figure.update_layout(legend_y=-0.24, legend_yanchor="top", margin_b=130, hovermode="closest")
-
-
 def label(name: str) -> str:
     """Return the name of an attacker as its authors write it."""
     return LABELS.get(name, look.readable(name))
@@ -249,29 +217,3 @@ def _floor(floor: str, is_first: bool) -> dict[str, Any]:
         "showlegend": is_first,
         "line": {"color": look.INK, "width": 1.4, "dash": _DASHES.get(floor, "longdash")},
     }
-
-
-def _curve(name: str, line: Mapping[int, Score], ticks: Sequence[int], is_first: bool) -> go.Scatter:
-    return go.Scatter(
-        x=[ticks.index(step) for step in sorted(line)],
-        y=[line[step].value for step in sorted(line)],
-        error_y={"array": [line[step].spread for step in sorted(line)], "thickness": 1, "width": 3},
-        name=label(name),
-        legendgroup=name,
-        showlegend=is_first,
-        mode="lines+markers",
-        line={"color": colour(name), "width": 2},
-        hovertemplate="%{y:.3g}",
-    )
-
-
-def _level(name: str, value: float, ticks: Sequence[int], dash: str) -> go.Scatter:
-    return go.Scatter(
-        x=[-0.25, len(ticks) - 0.75],
-        y=[value] * 2,
-        name=name,
-        legendgroup=name,
-        mode="lines",
-        line={"width": 1.5, "dash": dash},
-        hovertemplate="%{y:.3g}",
-    )
