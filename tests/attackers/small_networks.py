@@ -1,6 +1,6 @@
 """Every attacker of the registry in a form that learns within a test."""
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import partial
 
 from torch import nn
@@ -30,6 +30,13 @@ def small(name, **changes):
     if not hasattr(full, "recipe"):
         return full
     shrunk = {"window": WINDOW, "output": WINDOW, **SHORTER[name]} if name in SHORTER else {}
+    if name == "informed":
+        shrunk = {"width": 8, "members": 1, "copies": 8, "chain": 2}
+        changes = {
+            key: value
+            for key, value in changes.items()
+            if key in {field.name for field in fields(full.recipe)}
+        }
     return replace(full, recipe=replace(full.recipe, **shrunk, **changes))
 
 

@@ -15,6 +15,7 @@ from meterveil.errors import InputError
 QUICK = {"epochs": 5, "averaging": 0.9, "windows": 270, "batch": 16, "learning_rate": 2e-3}
 OTHERWISE = {
     "nilmformer": QUICK | {"epochs": 3},
+    "informed": {"epochs": 25, "learning_rate": 1e-2, "averaging": 0.9},
     "seq2point": {"epochs": 6, "averaging": 0.9, "windows": 33},
 }
 """Training of the networks within seconds; those with slower steps get fewer of them."""

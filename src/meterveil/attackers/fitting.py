@@ -24,12 +24,23 @@ from safetensors.numpy import load_file, save_file
 
 from meterveil.attackers.protocol import Attacker
 from meterveil.attackers.registry import attacker, check_known, version_of
+from meterveil.core.rollout import Policy
 from meterveil.data.cache import cache_folder, household_digest, key_of, library_versions
 from meterveil.data.household import Household
+from meterveil.data.simulation import Setup
 from meterveil.errors import InputError
 
 CARD, WEIGHTS = "attacker.json", "weights.safetensors"
 FORMAT = "meterveil-attacker-1"
+
+
+class Known(NamedTuple):
+    """Defence that an informed attacker knows."""
+
+    policy: Policy
+    setup: Setup
+    digests: tuple[str, ...]
+    """Digests of what it makes of the training days, in place of the policy itself in a key."""
 
 
 class Job(NamedTuple):
@@ -41,6 +52,8 @@ class Job(NamedTuple):
     seed: int
     epochs: int | None = None
     """Most epochs that a network is trained for; None for those of its recipe."""
+    known: Known | None = None
+    """Defence that the attacker is told."""
 
     @property
     def folder(self) -> Path:
@@ -56,7 +69,9 @@ class Job(NamedTuple):
         """Hash what decides the fit: attacker, its version, targets, seed, data and computing libraries."""
         data = [household_digest(household, self.targets) for household in self.households]
         libraries = library_versions("numpy", "torch")
-        return key_of(self.name, version_of(self.name), self.targets, self.seed, self.epochs, data, libraries)
+        told = [self.known.digests] if self.known else []
+        asked = [self.name, version_of(self.name), self.targets, self.seed, self.epochs]
+        return key_of(*asked, data, libraries, *told)
 
 
 class Options(TypedDict, total=False):
@@ -75,6 +90,7 @@ def fit(
     workers: int = 2,
     on_done: Callable[[Job], None] | None = None,
     epochs: int | None = None,
+    known: Known | None = None,
 ) -> dict[str, Attacker]:
     """Fit these attackers to these targets; stored fits are loaded.
 
@@ -83,7 +99,7 @@ def fit(
     """
     for name in names:
         check_known(name)
-    jobs = [Job(name, tuple(targets), tuple(households), seed, epochs) for name in names]
+    jobs = [Job(name, tuple(targets), tuple(households), seed, epochs, known) for name in names]
     folders = {job.name: job.folder for job in jobs}
     fitted = {name: stored for name, folder in folders.items() if (stored := _stored(folder))}
     for job in _run_all([(job, folders[job.name]) for job in jobs if job.name not in fitted], workers):
@@ -148,6 +164,8 @@ def _run_all(pieces: Sequence[tuple[Job, Path]], workers: int) -> Iterator[Job]:
 
 def _run(job: Job, folder: Path) -> Job:
     unfitted = _shortened(attacker(job.name), job)
+    if job.known:
+        unfitted = cast(Any, unfitted).knowing(job.known.policy, job.known.setup)
     if torch := sys.modules.get("torch"):  # the classical attackers run without it
         torch.set_num_threads(1)
     rng = np.random.default_rng([job.seed, *hashlib.sha256(str(job.targets).encode()).digest()[:8]])

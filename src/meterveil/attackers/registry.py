@@ -23,6 +23,7 @@ ATTACKERS: dict[str, str] = {
     "electricity": "meterveil.attackers.electricity:electricity",
     "bert4nilm": "meterveil.attackers.bert4nilm:bert4nilm",
     "nilmformer": "meterveil.attackers.nilmformer:nilmformer",
+    "informed": "meterveil.attackers.informed:Informed",
     "mean": "meterveil.attackers.baselines:Mean",
     "off": "meterveil.attackers.baselines:AlwaysOff",
     "prior": "meterveil.attackers.baselines:Prior",
@@ -35,11 +36,14 @@ Other packages add theirs by an entry point.
 PAPER_SIX = ("co", "fhmm", "dae", "seq2point", "electricity", "bert4nilm")
 """Attackers of the paper's tables, in their order."""
 
-NETWORKS = ("dae", "seq2point", "electricity", "bert4nilm", "nilmformer")
+NETWORKS = ("dae", "seq2point", "electricity", "bert4nilm", "nilmformer", "informed")
 """Attackers that need torch; the others run with the `attack` extra alone."""
 
 FLOORS = ("mean", "off", "prior")
 """Baselines that never see the meter."""
+
+INFORMED = ("informed",)
+"""Attackers that take the defence itself and mask their own training days (D17)."""
 
 
 def attacker(name: str) -> Attacker:

@@ -7,10 +7,11 @@ from typing import Unpack
 
 import numpy as np
 
-from meterveil.attackers.fitting import Options, fit
+from meterveil.attackers.fitting import Known, Options, fit
 from meterveil.attackers.protocol import Attacker
-from meterveil.attackers.registry import FLOORS
+from meterveil.attackers.registry import FLOORS, INFORMED
 from meterveil.core.rollout import Policy
+from meterveil.data.cache import household_digest
 from meterveil.data.household import Household
 from meterveil.data.simulation import Setup, mask
 
@@ -49,9 +50,18 @@ def adaptive(
 ) -> dict[str, Attacker]:
     """Fit attackers to training days that this defence masked, labelled with the truth.
 
-    Baselines that never see the meter are fitted to the clean days: copies would only repeat them.
+    An informed attacker gets the clean days and the defence. Baselines that never see the meter are fitted to
+    the clean days: copies would only repeat them.
     """
     blind = [name for name in names if name in FLOORS]
-    seeing = [name for name in names if name not in FLOORS]
-    copied = masked_copies(policy, setup, households, copies, seed) if seeing else []
-    return fit(blind, households, targets, seed, **options) | fit(seeing, copied, targets, seed, **options)
+    informed = [name for name in names if name in INFORMED]
+    seeing = [name for name in names if name not in (*FLOORS, *INFORMED)]
+    fitted = fit(blind, households, targets, seed, **options)
+    if seeing:
+        copied = masked_copies(policy, setup, households, copies, seed)
+        fitted |= fit(seeing, copied, targets, seed, **options)
+    if informed:
+        shown = masked_copies(policy, setup, households, 1, seed)
+        known = Known(policy, setup, tuple(household_digest(home, ()) for home in shown))
+        fitted |= fit(informed, households, targets, seed, known=known, **options)
+    return fitted
