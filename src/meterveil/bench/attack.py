@@ -1,4 +1,4 @@
-"""Strength of attackers without a defence, as rows of results."""
+"""Strength of attackers without a defence, as rows of results and as a picture of a day."""
 
 from __future__ import annotations
 
@@ -7,19 +7,23 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
+import plotly.graph_objects as go
 
 from meterveil.attackers.fitting import fit
 from meterveil.attackers.protocol import Prediction, meter_of
 from meterveil.attackers.registry import version_of
+from meterveil.bench.attack_page import BASELINES, number_text
 from meterveil.bench.cases import Scores, score_predictions
 from meterveil.bench.evaluate import OnDone
 from meterveil.bench.figures import NOT_USED, number
-from meterveil.bench.metrics import FloatArray
+from meterveil.bench.metrics import FloatArray, seen
 from meterveil.bench.results import Figure, Run, current_commit
 from meterveil.bench.trial import Houses, Trial
 from meterveil.data.cache import household_digest, key_of, library_versions
 from meterveil.data.household import Household
+from meterveil.data.protocols import on_threshold_w
 from meterveil.data.splits import check_recorded
+from meterveil.plots.attack import predictions_figure
 
 VERSION = 1
 """Version of the figures; raise it when a change alters the figures of an attack."""
@@ -62,6 +66,24 @@ def strength_figures(readings: Readings, run: str) -> list[Figure]:
     )
 
 
+def day_figure(readings: Readings) -> go.Figure:
+    """Draw the predictions for one test day, the one on which most appliances were used."""
+    number = max(range(len(readings.days)), key=lambda n: _used(readings.days[n]))
+    day, targets = readings.days[number], readings.trial.targets
+    shown = [name for name in readings.predictions if name not in BASELINES] or list(readings.predictions)
+    watts, notes = {}, {}
+    for name in shown:
+        prediction = readings.predictions[name][number]
+        watts[name] = {target: seen(prediction.watts[target][0], day.aggregate_w) for target in targets}
+        scores = score_predictions([prediction], [day], targets)
+        for target in targets:
+            rmse, f1 = (number_text(float(scores[target, metric][0]), metric) for metric in ("rmse", "f1"))
+            notes[name, target] = f"RMSE {rmse} W, F1 {f1 or 'undefined'}"
+    truth = {target: day.appliances_w[target] for target in targets}
+    title = f"{day.name}, {day.minutes[0]:%d %B %Y}: predicted in colour, true in grey"
+    return predictions_figure(day.minutes, truth, watts, notes, title)
+
+
 def run_of(trial: Trial, houses: Houses, attackers: Sequence[str], **settings: Any) -> Run:
     """Describe an attack for the runs table."""
     described = {**trial.settings, "attackers": sorted(attackers), **settings}
@@ -86,6 +108,11 @@ def score_figures(base: Figure, scores: Mapping[str, Scores]) -> list[Figure]:
         for name, by_case in scores.items()
         for (target, metric), values in by_case.items()
     ]
+
+
+def _used(day: Household) -> tuple[int, float]:
+    on = [np.any(watts >= on_threshold_w(name)) for name, watts in day.appliances_w.items()]
+    return sum(map(int, on)), float(np.mean(~np.isnan(day.aggregate_w)))
 
 
 def _summed_up(figure: Figure, values: FloatArray) -> Figure:

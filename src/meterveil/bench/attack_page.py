@@ -1,10 +1,10 @@
-"""Page, pictures and tables of recorded attacks: attacker strength, and a day as it is read."""
+"""Page and tables of recorded attacks; nothing is fitted or scored here."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -12,19 +12,13 @@ import plotly.graph_objects as go
 
 from meterveil.attackers.protocol import AGGREGATE
 from meterveil.attackers.registry import ATTACKERS, FLOORS
-from meterveil.bench.cases import score_predictions
-from meterveil.bench.metrics import seen
 from meterveil.bench.reported import cases as papers_cases
 from meterveil.bench.results import where
 from meterveil.bench.trial import CROSSINGS
 from meterveil.data import outputs
-from meterveil.data.household import Household
-from meterveil.data.protocols import PROTOCOLS, on_threshold_w
-from meterveil.plots.attack import METRICS, predictions_figure, strength_figure
+from meterveil.data.protocols import PROTOCOLS
+from meterveil.plots.attack import METRICS, strength_figure
 from meterveil.plots.html import Section, page
-
-if TYPE_CHECKING:
-    from meterveil.bench.attack import Readings
 
 FILES = ("attack.html",)
 
@@ -44,14 +38,14 @@ _BASELINE_WORDS = (
 )
 
 
-def write_attack(attacks: Sequence[pd.DataFrame], folder: Path, readings: Sequence[Readings] = ()) -> Path:
-    """Write the page of attacks, with a day as the attackers read it where there are readings."""
+def write_attack(attacks: Sequence[pd.DataFrame], folder: Path, days: Sequence[go.Figure] = ()) -> Path:
+    """Write the page of attacks, with a picture of a day for each if given."""
     outputs.folder(folder, FILES)
     sections: list[Section] = []
     for number, table in enumerate(attacks):
         sections += _strength_sections(table)
-        if readings:
-            sections.append(Section("One day", "", (), day_picture(readings[number])))
+        if days:
+            sections.append(Section("One day", "", (), days[number]))
     words = "Attackers estimate appliances from the meter, without a defence."
     return outputs.write_text(folder / FILES[0], page("What attackers read", sections, words))
 
@@ -64,24 +58,6 @@ def strength_chart(table: pd.DataFrame) -> go.Figure:
     return strength_figure(ours, papers, FLOORS, f"{heading(table)}: mean over appliances")
 
 
-def day_picture(readings: Readings) -> go.Figure:
-    """Draw the predictions for one test day, the one on which most appliances were used."""
-    number = max(range(len(readings.days)), key=lambda n: _used(readings.days[n]))
-    day, targets = readings.days[number], readings.trial.targets
-    shown = [name for name in readings.predictions if name not in BASELINES] or list(readings.predictions)
-    watts, notes = {}, {}
-    for name in shown:
-        prediction = readings.predictions[name][number]
-        watts[name] = {target: seen(prediction.watts[target][0], day.aggregate_w) for target in targets}
-        scores = score_predictions([prediction], [day], targets)
-        for target in targets:
-            rmse, f1 = (number_text(float(scores[target, metric][0]), metric) for metric in ("rmse", "f1"))
-            notes[name, target] = f"RMSE {rmse} W, F1 {f1 or 'undefined'}"
-    truth = {target: day.appliances_w[target] for target in targets}
-    title = f"{day.name}, {day.minutes[0]:%d %B %Y}: predicted in colour, true in grey"
-    return predictions_figure(day.minutes, truth, watts, notes, title)
-
-
 def _strength_sections(table: pd.DataFrame) -> list[Section]:
     rows = shortfall_rows(table)
     words = _BASELINE_WORDS if len(rows) > 1 else "Every attacker beats both baselines on every appliance."
@@ -91,11 +67,6 @@ def _strength_sections(table: pd.DataFrame) -> list[Section]:
         *[Section("No better than the baselines", words, rows if len(rows) > 1 else ())]
         * bool(has_baselines),
     ]
-
-
-def _used(day: Household) -> tuple[int, float]:
-    on = [np.any(watts >= on_threshold_w(name)) for name, watts in day.appliances_w.items()]
-    return sum(map(int, on)), float(np.mean(~np.isnan(day.aggregate_w)))
 
 
 def strength_tables(table: pd.DataFrame, dataset: str) -> list[pd.DataFrame]:

@@ -18,8 +18,8 @@ from meterveil.errors import InputError
 
 if TYPE_CHECKING:
     import pandas as pd
+    import plotly.graph_objects as go
 
-    from meterveil.bench.attack import Readings
     from meterveil.bench.trial import Houses, Trial
 
 _EXCLUDES = {
@@ -93,8 +93,8 @@ def attack(
     else:
         trials = [_own_house(folder, protocol, submeters, training_days, held_out, reserve_days, seed)]
     attacks = [_attack(*trial, names, workers, results or Path("out/results"), pictures) for trial in trials]
-    tables, readings = zip(*attacks, strict=True)
-    show_file("page", write_attack(tables, out, readings))
+    tables, days = zip(*attacks, strict=True)
+    show_file("page", write_attack(tables, out, days))
 
 
 def _own_house(
@@ -121,11 +121,11 @@ def _attack(
     workers: int,
     folder: Path,
     pictures: Path | None,
-) -> tuple[pd.DataFrame, Readings]:
+) -> tuple[pd.DataFrame, go.Figure]:
     """Fit and score the attackers of one trial, record the figures, and print them."""
     from meterveil.bench import results
-    from meterveil.bench.attack import read, run_of, strength_figures
-    from meterveil.bench.attack_page import day_picture, heading, strength_chart, strength_rows
+    from meterveil.bench.attack import day_figure, read, run_of, strength_figures
+    from meterveil.bench.attack_page import heading, strength_chart, strength_rows
     from meterveil.cli.tables import show_table, steps
     from meterveil.plots import save
 
@@ -134,13 +134,13 @@ def _attack(
     run = run_of(trial, houses, names)
     figures = strength_figures(readings, run.key)
     results.write(folder, figures, [run])
-    table = results.to_table(figures)
+    table, day = results.to_table(figures), day_figure(readings)
     show_table(strength_rows(table), heading(table))
     if pictures:
         stem = f"{trial.test.dataset}-{trial.test.house}-{trial.days}"
         save(strength_chart(table), pictures / f"{stem}-strength.png")
-        save(day_picture(readings), pictures / f"{stem}-day.png")
-    return table, readings
+        save(day, pictures / f"{stem}-day.png")
+    return table, day
 
 
 def _recorded(name: str, folder: Path) -> list[pd.DataFrame]:
