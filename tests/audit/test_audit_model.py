@@ -18,7 +18,7 @@ from meterveil.audit.model import (
 )
 from meterveil.audit.submeters import score
 from meterveil.audit.uses import SHAPES, minutes_of
-from meterveil.data.refit import read_refit
+from meterveil.data.releases import read_refit
 from meterveil.errors import InputError
 
 

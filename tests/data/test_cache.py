@@ -17,7 +17,7 @@ from meterveil.data.cache import (
     library_versions,
 )
 from meterveil.data.channels import read_channel
-from meterveil.data.minutes import Series
+from meterveil.data.household import Series
 
 SERIES = Series(np.array([5, 6, 9], dtype=np.int64), np.array([1.5, 0.1 + 0.2, 1e-300]), ("a note", "två"))
 

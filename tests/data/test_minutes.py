@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from meterveil.data.minutes import Series, fill_short_gaps, minute_means, to_household
+from meterveil.data.household import Series, fill_short_gaps, minute_means, to_household
 from meterveil.errors import InputError
 
 START = 1_363_564_800  # 2013-03-18 00:00 UTC

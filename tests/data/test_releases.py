@@ -8,7 +8,7 @@ import pytest
 
 from meterveil.data.appliances import canonical, distinct
 from meterveil.data.channels import read_channel
-from meterveil.data.releases import read_redd, read_ukdale, redd_houses, ukdale_houses
+from meterveil.data.releases import REDD, UKDALE, find_houses, read_redd, read_ukdale
 from meterveil.errors import InputError
 
 UKDALE_START = 1_363_564_800  # 2013-03-18 00:00 UTC
@@ -90,7 +90,7 @@ def test_only_the_named_channels_are_read(ukdale):
 def test_houses_and_names_are_listed_without_reading_a_channel(ukdale):
     for path in ukdale.glob("house_*/channel_*.dat"):
         path.unlink()
-    houses = ukdale_houses(ukdale)
+    houses = find_houses(UKDALE, ukdale)
     assert list(houses) == ["house_1", "house_2"]
     assert (houses["house_2"].appliances, houses["house_2"].mains) == ({"dishwasher": 3}, (1,))
 
@@ -231,7 +231,7 @@ def test_a_house_covers_as_much_of_its_span_as_its_readme_states(real_data, hous
 
 
 def test_the_labels_of_the_real_release_name_every_channel(real_data):
-    houses = redd_houses(real_data / "redd")
+    houses = find_houses(REDD, real_data / "redd")
     channels = {name: {*house.mains, *house.appliances.values()} for name, house in houses.items()}
     assert channels == {f"house_{number}": set(stated) for number, stated in REDD_COVERAGE_PERCENT.items()}
 

@@ -5,8 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from meterveil.data.refit import read_refit
-from meterveil.data.releases import read_redd, read_ukdale
+from meterveil.data.releases import read_redd, read_refit, read_ukdale
 from meterveil.data.statistics import comparison_table, measure
 from meterveil.data.synthetic import household
 

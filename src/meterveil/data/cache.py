@@ -21,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import parquet
 
-from meterveil.data.minutes import Series
+from meterveil.data.household import Series
 
 if TYPE_CHECKING:
     from meterveil.data.household import Household

@@ -1,8 +1,7 @@
 """Reader of `channel_N.dat` files: lines of `<unix seconds> <watts>`, tens of millions of them.
 
-The file is cut into blocks of whole lines, and threads sum the blocks by minute, so memory does not grow with
-the file. The extension `_lines` sums blocks of plain lines that are in order. pyarrow parses every other
-block, and all blocks where the extension was not built.
+Threads sum blocks of whole lines by minute, so memory does not grow with the file unless its lines are out of
+order. The extension `_lines` sums blocks of plain lines in order; pyarrow parses every other block.
 """
 
 from __future__ import annotations
@@ -24,12 +23,13 @@ import pyarrow.csv as arrow_csv
 
 from meterveil.data.cache import cached
 from meterveil.data.files import readable_file
-from meterveil.data.household import FloatArray
-from meterveil.data.minutes import (
+from meterveil.data.household import (
+    FloatArray,
     IntArray,
     Series,
     check_seconds,
     in_order,
+    minute_means,
     minute_sums,
     order_notes,
 )
@@ -40,11 +40,10 @@ with suppress(ImportError):
     from meterveil.data._lines import add_up
 
 BLOCK_BYTES = 1 << 20
-SAMPLES_AT_ONCE = 5_000_000
-"""Samples held in memory where blocks overlap, about; more are read in several passes."""
 SHORTEST_PLAIN_LINE_BYTES = len("1363564800 0\n")
 LONGEST_LINE_BYTES = 4096
 LINE = re.compile(rb"[-+]?\d+(\.\d*)? +([-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?|nan)\s*", re.IGNORECASE)
+EXAMPLE = "a channel file has lines such as '1363564800 243'"
 
 T = TypeVar("T")
 
@@ -56,6 +55,38 @@ class Block:
     path: Path
     begin: int
     text: npt.NDArray[np.uint8]
+
+
+@dataclass(frozen=True)
+class _Sums:
+    """Sums of one block by minute, and its first and last stamp."""
+
+    minute: IntArray
+    total: FloatArray
+    count: IntArray
+    earliest: float
+    latest: float
+    backwards: int = 0
+    duplicated: int = 0
+
+
+def read_channel(path: str | Path) -> Series:
+    """Return the minute means of a channel file, from the cache where the file has been read before."""
+    path = readable_file(path)
+    return cached(path, "channel", lambda: stream_channel(path))
+
+
+def stream_channel(path: Path, block_bytes: int = BLOCK_BYTES) -> Series:
+    """Return the minute means of a channel file, read from its text."""
+    blocks = [block for block in map_blocks(path, block_bytes, _sums) if block is not None]
+    if not blocks:
+        raise InputError(f"{path}: no readings; {EXAMPLE}")
+    check_seconds(min(b.earliest for b in blocks), max(b.latest for b in blocks), str(path))
+    if any(left.latest >= right.earliest for left, right in pairwise(blocks)):
+        seconds, watts = zip(*map_blocks(path, block_bytes, read_samples), strict=True)
+        return minute_means(np.concatenate(seconds), np.concatenate(watts), str(path))
+    notes = order_notes(sum(b.backwards for b in blocks), sum(b.duplicated for b in blocks))
+    return Series(*_join(blocks), notes)
 
 
 def map_blocks(path: Path, block_bytes: int, use: Callable[[Block], T]) -> list[T]:
@@ -78,7 +109,7 @@ def _cuts(path: Path, block_bytes: int) -> list[tuple[int, int]]:
             if len(file.readline(LONGEST_LINE_BYTES)) == LONGEST_LINE_BYTES:
                 raise InputError(
                     f"{path}: no line break within {LONGEST_LINE_BYTES:,} bytes of byte {ends[-1]:,}; "
-                    "a channel file is text with lines such as '1363564800 243'"
+                    f"{EXAMPLE}"
                 )
             ends.append(file.tell())
     return list(pairwise(ends))
@@ -107,14 +138,13 @@ def read_samples(block: Block) -> tuple[FloatArray, FloatArray]:
     """Parse seconds and watts of any block: signs, exponents, carriage returns and empty lines too."""
     if not block.text.tobytes().strip():
         return np.empty(0), np.empty(0)
+    types = {"seconds": pa.float64(), "watts": pa.float64()}
     try:
         table = arrow_csv.read_csv(
             pa.py_buffer(block.text),
-            arrow_csv.ReadOptions(column_names=["seconds", "watts"], use_threads=False),
+            arrow_csv.ReadOptions(column_names=list(types), use_threads=False),
             arrow_csv.ParseOptions(delimiter=" ", quote_char=False),
-            arrow_csv.ConvertOptions(
-                column_types={"seconds": pa.float64(), "watts": pa.float64()}, null_values=[]
-            ),
+            arrow_csv.ConvertOptions(column_types=types, null_values=[]),
         )
     except pa.ArrowInvalid as error:
         raise _bad_line(block, str(error)) from None
@@ -126,58 +156,16 @@ def read_samples(block: Block) -> tuple[FloatArray, FloatArray]:
 
 def _bad_line(block: Block, reason: str) -> InputError:
     """Name the first line that is not a stamp and a number."""
-    for number, line in enumerate(block.text.tobytes().splitlines()):
+    for number, line in enumerate(block.text.tobytes().splitlines(), start=1):
         if line and not LINE.fullmatch(line):
-            line_number = _lines_before(block.path, block.begin) + number + 1
+            with block.path.open("rb") as file:
+                before = file.read(block.begin).count(b"\n")
             shown = line[:60].decode("utf-8", errors="replace")
             return InputError(
-                f"{block.path}, line {line_number:,}: '{shown}' is not '<unix seconds> <watts>'; "
+                f"{block.path}, line {before + number:,}: '{shown}' is not '<unix seconds> <watts>'; "
                 "correct or remove the line"
             )
     return InputError(f"{block.path}: {reason.splitlines()[0]}")
-
-
-def _lines_before(path: Path, begin: int) -> int:
-    count = 0
-    with path.open("rb") as file:
-        while file.tell() < begin:
-            count += file.read(min(BLOCK_BYTES, begin - file.tell())).count(b"\n")
-    return count
-
-
-@dataclass(frozen=True)
-class _Sums:
-    """Sums of one block by minute, and how it joins its neighbours."""
-
-    minute: IntArray
-    total: FloatArray
-    count: IntArray
-    earliest: float
-    latest: float
-    begin: float
-    """Stamp of the first line, which is the earliest where lines are in order."""
-    end: float
-    """Stamp of the last line."""
-    backwards: int
-    duplicated: int
-
-
-def read_channel(path: str | Path) -> Series:
-    """Return the minute means of a channel file, from the cache where the file has been read before."""
-    path = readable_file(path)
-    return cached(path, "channel", lambda: stream_channel(path))
-
-
-def stream_channel(path: Path, block_bytes: int = BLOCK_BYTES) -> Series:
-    """Return the minute means of a channel file, read from its text."""
-    blocks = [block for block in map_blocks(path, block_bytes, _sums) if block is not None]
-    if not blocks:
-        raise InputError(f"{path}: no readings; a channel file has lines such as '1363564800 243'")
-    check_seconds(min(b.earliest for b in blocks), max(b.latest for b in blocks), str(path))
-    if any(left.latest >= right.earliest for left, right in pairwise(blocks)):
-        return _join_disordered(blocks, path, block_bytes)
-    notes = order_notes(sum(b.backwards for b in blocks), sum(b.duplicated for b in blocks))
-    return Series(*_join(blocks), notes)
 
 
 def _join(blocks: Sequence[_Sums]) -> tuple[IntArray, FloatArray]:
@@ -192,54 +180,6 @@ def _join(blocks: Sequence[_Sums]) -> tuple[IntArray, FloatArray]:
     minute = np.concatenate([block.minute[:length] for block, length in parts])
     watts = np.concatenate([block.total[:length] / block.count[:length] for block, length in parts])
     return minute, watts
-
-
-def _join_disordered(blocks: Sequence[_Sums], path: Path, block_bytes: int) -> Series:
-    """Take a minute from the one block that holds it; read its samples again where several blocks do.
-
-    Two blocks may hold the same stamp, and the last in the file counts: sums alone do not show that.
-    """
-    divided = _minutes_of_several(blocks)
-    parts = [_without(divided, block) for block in blocks]
-    samples = sum(int(block.count.sum()) for block in blocks)
-    again = samples - sum(int(count.sum()) for _, _, count in parts)
-    groups = np.array_split(divided, again // SAMPLES_AT_ONCE + 1)
-    parts.extend(_sums_within(minutes, path, block_bytes) for minutes in groups)
-    minute, total, count = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
-    order = np.argsort(minute)
-    backwards = sum(block.backwards for block in blocks)
-    backwards += sum(right.begin < left.end for left, right in pairwise(blocks))
-    duplicated = samples + sum(block.duplicated for block in blocks) - int(count.sum())
-    return Series(minute[order], (total / count)[order], order_notes(backwards, duplicated))
-
-
-def _minutes_of_several(blocks: Sequence[_Sums]) -> IntArray:
-    first = min(int(block.minute[0]) for block in blocks)
-    last = max(int(block.minute[-1]) for block in blocks)
-    holders = np.zeros(last + 1 - first, dtype=np.int32)
-    for block in blocks:
-        holders[block.minute - first] += 1
-    return first + np.flatnonzero(holders > 1)
-
-
-def _sums_within(minutes: IntArray, path: Path, block_bytes: int) -> tuple[IntArray, FloatArray, IntArray]:
-    """Read the samples of some minutes from the whole file, and sum them."""
-    samples = map_blocks(path, block_bytes, lambda block: _samples_within(minutes, block))
-    sums = _sums_of_samples(*(np.concatenate(parts) for parts in zip(*samples, strict=True)))
-    if sums is None:
-        return np.empty(0, dtype=np.int64), np.empty(0), np.empty(0, dtype=np.int64)
-    return sums.minute, sums.total, sums.count
-
-
-def _samples_within(minutes: IntArray, block: Block) -> tuple[FloatArray, FloatArray]:
-    seconds, watts = read_samples(block)
-    inside = np.isin(np.floor_divide(seconds, 60).astype(np.int64), minutes)
-    return seconds[inside], watts[inside]
-
-
-def _without(minutes: IntArray, block: _Sums) -> tuple[IntArray, FloatArray, IntArray]:
-    kept = ~np.isin(block.minute, minutes)
-    return block.minute[kept], block.total[kept], block.count[kept]
 
 
 def _sums(block: Block) -> _Sums | None:
@@ -257,17 +197,12 @@ def _sums_of_plain_lines(text: npt.NDArray[np.uint8]) -> _Sums | None:
     if summed is None:
         return None
     minutes, first, last = summed
-    sums = minute[:minutes].copy(), total[:minutes].copy(), count[:minutes].copy()
-    return _Sums(*sums, first, last, first, last, 0, 0)
+    return _Sums(minute[:minutes].copy(), total[:minutes].copy(), count[:minutes].copy(), first, last)
 
 
 def _sums_of_samples(seconds: FloatArray, watts: FloatArray) -> _Sums | None:
-    known = ~np.isnan(watts)
-    if not known.all():
-        seconds, watts = seconds[known], watts[known]
+    seconds, watts, backwards, duplicated = in_order(seconds, watts)
     if len(seconds) == 0:
         return None
-    begin, end = float(seconds[0]), float(seconds[-1])
-    seconds, watts, backwards, duplicated = in_order(seconds, watts)
     earliest, latest = float(seconds[0]), float(seconds[-1])
-    return _Sums(*minute_sums(seconds, watts), earliest, latest, begin, end, backwards, duplicated)
+    return _Sums(*minute_sums(seconds, watts), earliest, latest, backwards, duplicated)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -26,38 +26,34 @@ CONTROL_CHARACTERS = [chr(code) for code in range(32) if chr(code) not in "\t\n\
 """Characters of which a text file has at most one kind."""
 
 
-@dataclass(frozen=True)
-class Dialect:
+class Dialect(NamedTuple):
     """Format of a text table."""
 
     separator: str
     decimal: str
     encoding: str
     columns: tuple[str, ...]
-    header_line: int = 1
+    header_line: int
     """Number of the line that names the columns; blank lines may come before it."""
-
-
-def is_parquet(path: Path) -> bool:
-    """Tell Parquet from text by the file's name."""
-    return path.suffix.lower() in (".parquet", ".pq")
 
 
 def column_names(path: Path) -> tuple[str, ...]:
     """Name the columns of a text table or Parquet file without reading its rows."""
-    return tuple(_parquet(path).schema_arrow.names) if is_parquet(path) else sniff(path).columns
+    parquet = _parquet(path)
+    return tuple(parquet.schema_arrow.names) if parquet else sniff(path).columns
 
 
 def read_columns(path: Path, columns: Sequence[str], types: Mapping[str, pa.DataType]) -> pa.Table:
     """Read some columns; `types` sets the type of columns of a text table, others are detected."""
-    if is_parquet(path):
-        return _parquet(path).read(columns=list(columns))
+    if parquet := _parquet(path):
+        return parquet.read(columns=list(columns))
     dialect = sniff(path)
-    names = list(dialect.columns)
     try:
         return pa.csv.read_csv(
             path,
-            pa.csv.ReadOptions(encoding=dialect.encoding, column_names=names, skip_rows=dialect.header_line),
+            pa.csv.ReadOptions(
+                encoding=dialect.encoding, column_names=dialect.columns, skip_rows=dialect.header_line
+            ),
             pa.csv.ParseOptions(delimiter=dialect.separator),
             pa.csv.ConvertOptions(
                 include_columns=list(columns),
@@ -68,7 +64,9 @@ def read_columns(path: Path, columns: Sequence[str], types: Mapping[str, pa.Data
             ),
         )
     except (pa.ArrowInvalid, pa.ArrowKeyError) as error:
-        raise InputError(f"{path}: not a table of {len(names)} columns: {_one_line(error)}") from None
+        raise InputError(
+            f"{path}: not a table of {len(dialect.columns)} columns: {_one_line(error)}"
+        ) from None
 
 
 def sniff(path: Path) -> Dialect:
@@ -115,7 +113,10 @@ def is_number_column(column: pa.ChunkedArray) -> bool:
     return any(test(column.type) for test in tests)
 
 
-def _parquet(path: Path) -> pa.parquet.ParquetFile:
+def _parquet(path: Path) -> pa.parquet.ParquetFile | None:
+    """Open a Parquet file, told from text by its name."""
+    if path.suffix.lower() not in (".parquet", ".pq"):
+        return None
     try:
         return pa.parquet.ParquetFile(path)
     except (pa.ArrowInvalid, OSError) as error:

@@ -15,8 +15,16 @@ import numpy as np
 from meterveil.data.files import readable_file
 from meterveil.data.household import Household
 from meterveil.data.nilmtk import nilmtk_houses, read_nilmtk
-from meterveil.data.refit import APPLIANCES, UNUSED, read_refit, refit_files
-from meterveil.data.releases import read_redd, read_ukdale, redd_houses, ukdale_houses
+from meterveil.data.releases import (
+    REDD,
+    REFIT_APPLIANCES,
+    UKDALE,
+    find_houses,
+    read_redd,
+    read_refit,
+    read_ukdale,
+    refit_files,
+)
 from meterveil.data.table import read_table
 from meterveil.errors import InputError
 
@@ -73,13 +81,13 @@ def houses(path: str | Path) -> dict[int, tuple[str, ...]]:
     """
     kind = find_kind(path)
     if kind in ("ukdale", "redd"):
-        listed = ukdale_houses(path) if kind == "ukdale" else redd_houses(path)
+        listed = find_houses(UKDALE if kind == "ukdale" else REDD, path)
         numbers = {name: re.fullmatch(r"house_(\d+)", name) for name in listed}
         return {int(match[1]): tuple(listed[name].appliances) for name, match in numbers.items() if match}
     if kind == "refit":
         folder = Path(path) if Path(path).is_dir() else Path(path).parent
         files = {n: file for n, file in refit_files(folder).items() if Path(path) in (folder, file)}
-        return {n: tuple(name for name in APPLIANCES.get(n, "").split() if name != UNUSED) for n in files}
+        return {number: tuple(REFIT_APPLIANCES.get(number, "").split()) for number in files}
     return dict.fromkeys(nilmtk_houses(path), ()) if kind == "nilmtk" else {}
 
 

@@ -23,8 +23,16 @@ import numpy as np
 from meterveil.data.appliances import choose_appliances, distinct
 from meterveil.data.cache import cached
 from meterveil.data.files import readable_file
-from meterveil.data.household import FloatArray, Household, Unit
-from meterveil.data.minutes import Series, check_seconds, minute_means, minute_sums, to_household
+from meterveil.data.household import (
+    FloatArray,
+    Household,
+    Series,
+    Unit,
+    check_seconds,
+    minute_means,
+    minute_sums,
+    to_household,
+)
 from meterveil.data.releases import choose_house, total
 from meterveil.data.stamps import check_timezone
 from meterveil.errors import InputError, how_to_install

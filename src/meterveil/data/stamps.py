@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import datetime, timedelta, tzinfo
 from pathlib import Path
+from typing import NamedTuple
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
 import numpy as np
@@ -20,8 +19,7 @@ import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 
-from meterveil.data.household import FloatArray
-from meterveil.data.minutes import EARLIEST_SECOND, LATEST_SECOND, IntArray
+from meterveil.data.household import EARLIEST_SECOND, LATEST_SECOND, FloatArray, IntArray
 from meterveil.errors import InputError
 
 UNIX_FACTORS = (1, 1_000, 1_000_000, 1_000_000_000)
@@ -35,25 +33,18 @@ YEAR_LAST = re.compile(r"^(\d{1,2})([-/.])(\d{1,2})\2(\d{4}|\d{2})(?=\D|$)")
 FIXED = re.compile(r"UTC[+-]\d{2}:\d{2}")
 
 WELL_KNOWN_ZONES = (
-    "Europe/London",
-    "Europe/Berlin",
-    "Europe/Athens",
-    "America/New_York",
-    "America/Chicago",
-    "America/Denver",
-    "America/Los_Angeles",
-    "Australia/Sydney",
-)
+    "Europe/London", "Europe/Berlin", "Europe/Athens", "America/New_York", "America/Chicago",
+    "America/Denver", "America/Los_Angeles", "Australia/Sydney",
+)  # fmt: skip
 """Zones tried first where several match a file's offsets; all that match give the same days."""
 
 
-@dataclass(frozen=True)
-class Stamps:
+class Stamps(NamedTuple):
     """Unix seconds (UTC), NaN where a row has no stamp, with the household's time zone."""
 
     seconds: FloatArray
     timezone: str
-    notes: tuple[str, ...] = ()
+    notes: tuple[str, ...]
     """Assumptions made about the stamps."""
 
 
@@ -62,7 +53,7 @@ def parse_stamps(where: str, column: pa.ChunkedArray, timezone: str | None) -> S
     given = check_timezone(timezone) if timezone else None
     if pa.types.is_timestamp(column.type) or pa.types.is_date(column.type):
         index = pd.DatetimeIndex(column.to_pandas())
-        return _from_index(index, given, zone_name(index.tz) if index.tz else None)
+        return _from_index(index, given, _zone_name(index.tz) if index.tz else None)
     text = pd.Series(column.to_pandas())
     numbers = pd.to_numeric(text, errors="coerce")
     if numbers.notna().any() and (numbers.notna() | text.isna()).all():
@@ -83,13 +74,6 @@ def check_timezone(timezone: str) -> str:
         ) from None
 
 
-def zone_name(zone: tzinfo) -> str:
-    """Return the name of a zone: a key of the tz database, or a fixed offset such as UTC+01:00."""
-    name = str(getattr(zone, "key", None) or getattr(zone, "zone", None) or "")
-    offset = zone.utcoffset(datetime(2000, 1, 1))
-    return name or _fixed(int((offset or timedelta()).total_seconds()))
-
-
 def computer_timezone() -> str:
     """Return the computer's time zone; a fixed offset where the system does not name it."""
     place = Path("/etc/localtime")
@@ -97,8 +81,7 @@ def computer_timezone() -> str:
     for name in (os.environ.get("TZ", "").removeprefix(":"), linked):
         if name in available_timezones():
             return name
-    offset = datetime.now().astimezone().utcoffset() or timedelta()
-    return _fixed(int(offset.total_seconds()))
+    return _fixed(datetime.now().astimezone().utcoffset())
 
 
 def looks_like_stamps(column: pa.ChunkedArray) -> bool:
@@ -123,11 +106,16 @@ def _zone(given: str | None, own: str | None) -> tuple[str, tuple[str, ...]]:
     return zone, (f"time zone: {zone}, the computer's, as the stamps have none; name another if needed",)
 
 
-def _fixed(offset_s: int) -> str:
-    if offset_s == 0:
-        return "UTC"
-    hours, minutes = divmod(abs(offset_s) // 60, 60)
-    return f"UTC{'+' if offset_s > 0 else '-'}{hours:02d}:{minutes:02d}"
+def _zone_name(zone: tzinfo) -> str:
+    name = getattr(zone, "key", None) or getattr(zone, "zone", None)
+    return str(name) if name else _fixed(zone.utcoffset(datetime(2000, 1, 1)))
+
+
+def _fixed(offset: timedelta | int | None) -> str:
+    """Name a fixed offset (seconds if a number), such as UTC+01:00."""
+    seconds = int(offset.total_seconds() if isinstance(offset, timedelta) else offset or 0)
+    hours, minutes = divmod(abs(seconds) // 60, 60)
+    return f"UTC{'+' if seconds > 0 else '-'}{hours:02d}:{minutes:02d}" if seconds else "UTC"
 
 
 def _zone_of_offsets(text: pd.Series[str], index: pd.DatetimeIndex) -> str:
@@ -136,29 +124,21 @@ def _zone_of_offsets(text: pd.Series[str], index: pd.DatetimeIndex) -> str:
     One offset is a zone of its own. Several are those of a zone with summer time: the first zone with these
     offsets at every change in the file; failing that, the offset of most rows.
     """
-    shown = text.str.extract(r"([+-]\d{1,2})(?::?(\d{2}))?$")
-    hours = pd.to_numeric(shown[0]).fillna(0).to_numpy(dtype=np.int64)
-    rest = pd.to_numeric(shown[1]).fillna(0).to_numpy(dtype=np.int64)
-    negative = shown[0].str.startswith("-").fillna(False).to_numpy(dtype=bool)
-    offset_s = 3600 * hours + np.where(negative, -60, 60) * rest
-    known = np.flatnonzero(text.notna())
-    offset_s, index = offset_s[known], index[known]
+    sign_hours_minutes = text.dropna().str.extract(r"(?:([+-])(\d{1,2})(?::?(\d{2}))?)?$")
+    hours, minutes = (pd.to_numeric(sign_hours_minutes[n]).fillna(0) for n in (1, 2))
+    size_s = (3600 * hours + 60 * minutes).to_numpy(dtype=np.int64)
+    offset_s = np.where(sign_hours_minutes[0].fillna("") == "-", -size_s, size_s)
+    index = index[np.flatnonzero(text.notna())]
     changes = np.flatnonzero(np.diff(offset_s))
     if len(changes):
         rows = np.unique(np.concatenate([[0], changes, changes + 1, [len(offset_s) - 1]]))
-        for zone in _candidates():
-            local = index[rows].tz_convert(zone).tz_localize(None)
-            own_s = (local - index[rows].tz_localize(None)).total_seconds()
+        utc = index[rows].tz_localize(None)
+        for zone in (computer_timezone(), *WELL_KNOWN_ZONES, *sorted(available_timezones())):
+            own_s = (index[rows].tz_convert(zone).tz_localize(None) - utc).total_seconds()
             if np.array_equal(own_s, offset_s[rows]):
                 return zone
     values, counts = np.unique(offset_s, return_counts=True)
     return _fixed(int(values[counts.argmax()]))
-
-
-def _candidates() -> Iterator[str]:
-    yield computer_timezone()
-    yield from WELL_KNOWN_ZONES
-    yield from sorted(available_timezones())
 
 
 def _unix_seconds(where: str, numbers: FloatArray) -> FloatArray:
@@ -177,14 +157,19 @@ def _from_text(where: str, text: pd.Series[str], given: str | None) -> Stamps:
     if known.empty:
         raise InputError(f"{where}: no stamps; give a column with a time in every row")
     has_offsets = bool(known.str.contains(OFFSET).any())
+    notes: tuple[str, ...] = ()
     if has_offsets or YEAR_FIRST.match(known.iloc[0]):
         plain = text.str.replace("/", "-").str.replace(r"^(\d{4})\.(\d+)\.(\d+)", r"\1-\2-\3", regex=True)
         parsed = pd.to_datetime(plain, format="ISO8601", utc=has_offsets, errors="coerce")
-        index = _parsed(where, text, parsed)
-        own = _zone_of_offsets(text, index) if has_offsets and not given else None
-        return _from_index(index, given, own)
-    day_first, notes = _day_first(where, known)
-    return _from_index(_parsed(where, text, _parse_year_last(text, day_first)), given, None, notes)
+    else:
+        day_first, notes = _day_first(where, known)
+        parsed = _parse_year_last(text, day_first)
+    bad = text[parsed.isna() & text.notna()]
+    if not bad.empty:
+        raise _bad_stamp(where, bad)
+    index = pd.DatetimeIndex(parsed)
+    own = _zone_of_offsets(text, index) if has_offsets and not given else None
+    return _from_index(index, given, own, notes)
 
 
 def _parse_year_last(text: pd.Series[str], day_first: bool) -> pd.Series[pd.Timestamp]:
@@ -220,13 +205,6 @@ def _day_first(where: str, known: pd.Series[str]) -> tuple[bool, tuple[str, ...]
     )
 
 
-def _parsed(where: str, text: pd.Series[str], parsed: pd.Series[pd.Timestamp]) -> pd.DatetimeIndex:
-    bad = text[parsed.isna() & text.notna()]
-    if not bad.empty:
-        raise _bad_stamp(where, bad)
-    return pd.DatetimeIndex(parsed)
-
-
 def _bad_stamp(where: str, bad: pd.Series[str]) -> InputError:
     row = int(bad.index[0]) + 1
     return InputError(f"{where}, row {row}: {bad.iloc[0]!r} is not a stamp; write 2024-01-31 13:00")
@@ -236,29 +214,27 @@ def _from_index(
     index: pd.DatetimeIndex, given: str | None, own: str | None, notes: tuple[str, ...] = ()
 ) -> Stamps:
     zone, zone_notes = _zone(given, own)
-    notes = (*notes, *zone_notes)
+    notes += zone_notes
     if index.tz is None:
         index, clock_notes = _localised(index, zone)
-        notes = (*notes, *clock_notes)
+        notes += clock_notes
     utc = index.tz_convert("UTC").tz_localize(None).to_numpy()
     seconds = (utc - np.datetime64(0, "s")) / np.timedelta64(1, "s")
     return Stamps(np.asarray(seconds, dtype=np.float64), zone, notes)
 
 
 def _localised(index: pd.DatetimeIndex, zone: str) -> tuple[pd.DatetimeIndex, tuple[str, ...]]:
-    notes: list[str] = []
-    lost = index.tz_localize(zone, ambiguous=True, nonexistent="NaT").isna()
-    skipped = np.asarray(lost) & np.asarray(index.notna())
+    notes: tuple[str, ...] = ()
+    given = np.asarray(index.notna())
+    skipped = np.asarray(index.tz_localize(zone, ambiguous=True, nonexistent="NaT").isna()) & given
     if skipped.any():
-        notes.append(f"{int(skipped.sum()):,} stamps in the hour that the clocks skip in spring: put forward")
+        notes += (f"{int(skipped.sum()):,} stamps in the hour that the clocks skip in spring: put forward",)
         index = index.where(~skipped, index + pd.Timedelta(hours=1))
-    repeated = np.asarray(index.tz_localize(zone, ambiguous="NaT").isna()) & np.asarray(index.notna())
+    repeated = np.asarray(index.tz_localize(zone, ambiguous="NaT").isna()) & given
     summer, doubtful = _summer_time(index, np.flatnonzero(repeated))
     if doubtful:
-        notes.append(
-            f"{doubtful:,} stamps in the hour that the clocks repeat in autumn: taken as summer time"
-        )
-    return index.tz_localize(zone, ambiguous=summer), tuple(notes)
+        notes += (f"{doubtful:,} stamps in the hour that the clocks repeat in autumn: taken as summer time",)
+    return index.tz_localize(zone, ambiguous=summer), notes
 
 
 def _summer_time(index: pd.DatetimeIndex, repeated: IntArray) -> tuple[npt.NDArray[np.bool_], int]:
