@@ -12,7 +12,7 @@ import pytest
 from command_line import refused, run, said
 from meterveil.bench import results
 from meterveil.bench.report.claims import BEGIN, END, markdown
-from meterveil.bench.report.summaries import summaries
+from meterveil.bench.report.comparison import summaries
 from meterveil.bench.submission import read_submission, write_submission
 from meterveil.errors import InputError
 

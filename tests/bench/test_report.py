@@ -9,17 +9,16 @@ import pandas as pd
 import pytest
 
 from meterveil.bench import results
-from meterveil.bench.report import attacker_tables, cells, claims, comparison
-from meterveil.bench.report.diff import diff
+from meterveil.bench.report import cells, claims, comparison
+from meterveil.bench.report.comparison import summaries
 from meterveil.bench.report.leaderboard import UNDERTRAINED, boards
 from meterveil.bench.report.report_files import read_report, write_report
 from meterveil.bench.report.report_page import Report, report_page
-from meterveil.bench.report.summaries import summaries
 from meterveil.bench.report.verdicts import METRICS, judge, reason
 from meterveil.bench.reported import TABLES as PRINTED
 from meterveil.bench.reported import figures as printed
 from meterveil.bench.reproduce.experiments import TABLES
-from meterveil.bench.results import Figure
+from meterveil.bench.results import Figure, diff
 from meterveil.errors import InputError
 
 RECORDED = Path(__file__).parents[2] / "results"
@@ -90,7 +89,7 @@ def test_a_reason_is_given_for_our_own_defence_alone():
 def test_every_printed_figure_has_a_row_and_a_column_on_the_page(name):
     rows = {row.label for row in TABLES[name].rows}
     assert set(printed(name)["label"]) <= rows
-    assert set(printed(name)["metric"]) <= set(comparison.SPECS[name].columns) <= set(METRICS)
+    assert set(printed(name)["metric"]) <= set(TABLES[name].columns) <= set(METRICS)
 
 
 def test_a_count_compares_as_a_share_of_its_cases(report):
@@ -244,12 +243,12 @@ def test_latex_escapes_what_it_would_read_as_a_command():
 
 
 def test_attackers_without_a_defence_stand_beside_the_papers(report):
-    rows = attacker_tables.strength_rows(report.figures, "redd")
+    rows = cells.strength_rows(report.figures, "redd")
     assert rows[0][:3] == ["attacker", "RMSE, W, paper", "ours"]
     assert [row[0] for row in rows[1:7]] == ["CO", "FHMM", "DAE", "Seq2Point", "ELECTRIcity", "BERT4NILM"]
-    others = attacker_tables.other_rows(report.figures)
+    others = cells.other_rows(report.figures)
     assert any("REFIT house 2" in row[0] and "trained on ukdale 1" in row[0] for row in others)
-    adapting = attacker_tables.adapting_rows(report.figures)
+    adapting = cells.adapting_rows(report.figures)
     assert any(row[0].endswith("10 days x 12 copies, 30 epochs") for row in adapting)
 
 

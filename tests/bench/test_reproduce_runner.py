@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import threading
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -22,12 +21,10 @@ def run_all(folder, tasks, count=1):
     return {task.key: error for task, error in outcomes}
 
 
-def test_needed_tasks_come_first_and_long_ones_lead():
-    probe, quick, train, cell = tasks_of(
-        probe=Note(), quick=Note(), train=(Note(), "probe"), cell=(Note(), "train", "quick")
-    )
-    groups = waves([probe, replace(quick, seconds=2.0), train, cell])
-    assert [[task.key for task in group] for group in groups] == [["quick", "probe"], ["train"], ["cell"]]
+def test_needed_tasks_come_first():
+    tasks = tasks_of(probe=Note(), quick=Note(), train=(Note(), "probe"), cell=(Note(), "train", "quick"))
+    groups = [[task.key for task in group] for group in waves(tasks)]
+    assert groups == [["probe", "quick"], ["train"], ["cell"]]
 
 
 @pytest.mark.parametrize(

@@ -86,6 +86,11 @@ COUNTS = ("house", "seeds", "n_days")
 DIGITS = 6
 """Significant digits of a recorded number."""
 
+TIMES = ("training_seconds",)
+"""Metrics that differ from run to run."""
+
+_GROUPS = ["dataset", "house", "days", "threat"]
+
 
 @dataclass(frozen=True)
 class Run:
@@ -100,6 +105,25 @@ class Run:
     versions: Mapping[str, str] | None = None
     """Versions of the libraries that compute."""
     commit: str = ""
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Counts by data set, house, days and threat, and the figures that differ."""
+
+    counts: list[list[str]]
+    different: pd.DataFrame
+    """Identity columns, and the numbers of both sides with the endings `_here` and `_there`."""
+    shared: int
+
+    def lines(self, most: int = 20) -> list[str]:
+        """Describe the first figures that differ."""
+        names = [name for name in IDENTITY if name not in ("aggregate", "training")]
+        return [
+            f"{', '.join(str(row[name]) for name in names if row[name] != '')}: {row['value_here']:g} here, "
+            f"{row['value_there']:g} there"
+            for row in self.different.head(most).to_dict("records")
+        ]
 
 
 def read(folder: Path) -> pd.DataFrame:
@@ -201,6 +225,25 @@ def check_effort(
                     f"{_effort_text(row['seeds'], old)}; a run with {_effort_text(row['seeds_new'], new)} "
                     "would replace it; give another folder with --results"
                 )
+
+
+def diff(here: pd.DataFrame, there: pd.DataFrame) -> Difference:
+    """Compare the figures of two tables digit by digit, all but times."""
+    keys = list(IDENTITY)
+    parts = [table[~table["metric"].isin(TIMES)][[*keys, *NUMBERS]] for table in (here, there)]
+    both = parts[0].merge(parts[1], on=keys, how="outer", suffixes=("_here", "_there"), indicator=True)
+    mine, theirs = (both[[f"{name}_{end}" for name in NUMBERS]].to_numpy() for end in ("here", "there"))
+    same = ((mine == theirs) | (pd.isna(mine) & pd.isna(theirs))).all(axis=1)
+    is_shared = both["_merge"] == "both"
+    states = {
+        "same": is_shared & same,
+        "different": is_shared & ~same,
+        "only here": both["_merge"] == "left_only",
+        "only there": both["_merge"] == "right_only",
+    }
+    table = both[_GROUPS].assign(**states).groupby(_GROUPS, as_index=False).sum()
+    counts = [[*map(str, row)] for row in table.itertuples(index=False)]
+    return Difference([[*_GROUPS, *states], *counts], both[states["different"]], int(is_shared.sum()))
 
 
 def to_table(figures: Iterable[Figure]) -> pd.DataFrame:

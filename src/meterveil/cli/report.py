@@ -69,8 +69,7 @@ def results(
 
 def _compare(here: Path, there: Path) -> None:
     """Show on which figures two folders agree; end with status 1 where they differ."""
-    from meterveil.bench.report.diff import diff
-    from meterveil.bench.results import read
+    from meterveil.bench.results import diff, read
     from meterveil.cli.tables import show_notes, show_table
     from meterveil.errors import InputError
 

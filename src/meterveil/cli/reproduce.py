@@ -151,15 +151,14 @@ def _run(made: Plan, engine: Engine) -> None:
     console, failures = Console(stderr=True), 0
     text, left = TextColumn("{task.description}"), TextColumn("left")
     columns = (BarColumn(), TimeElapsedColumn(), left, TimeRemainingColumn(), text)
-    seconds = sum(task.seconds for task in made.unfinished())
     try:
         with Progress(*columns, console=console, speed_estimate_period=3600.0) as bar:
-            shown = bar.add_task("", total=seconds)
+            shown = bar.add_task("", total=len(made.unfinished()))
             for task, error in run(made, engine):
                 failures += bool(error)
                 finished = Counter(made.states.values())["finished"]
                 words = f"{finished} of {len(made.cells)} cells finished; {task.title}"
-                bar.update(shown, advance=task.seconds, description=words)
+                bar.update(shown, advance=1, description=words)
                 if error or not console.is_terminal:
                     reason = f" failed: {error}" if error else ""
                     console.print(f"{bar.tasks[0].percentage:.0f} %: {words}{reason}", soft_wrap=True)

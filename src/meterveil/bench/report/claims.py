@@ -9,11 +9,10 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from meterveil.bench.report.cells import Rows, dataset_name, figure_text, paper_text
-from meterveil.bench.report.comparison import BOTH, command, compare
-from meterveil.bench.report.summaries import records
+from meterveil.bench.report.comparison import command, compare, records
 from meterveil.bench.report.verdicts import METRICS
-from meterveil.bench.reproduce.experiments import cell_rows
-from meterveil.bench.results import Run, ThreatModel, where
+from meterveil.bench.reproduce.experiments import BOTH, cell_rows
+from meterveil.bench.results import Run, where
 from meterveil.data import outputs
 from meterveil.errors import InputError
 
@@ -26,6 +25,17 @@ _HEADLINES = {
     "rmse_increase_percent": "attackers' RMSE rises, %",
     "f1_reduction_percent": "attackers' F1 falls, %",
 }
+_BEYOND = {
+    "many_days": ("ours", "F1 of the strongest adaptive attacker", 2, LOWER_BOUND),
+    "gap_to_chance": (
+        "many days",
+        "the same F1, ours minus the random baseline with equal throughput",
+        3,
+        "Below 0, ours hides more",
+    ),
+}
+"""Table -> row, text, digits and reason of a claim on UK-DALE that the paper does not have."""
+
 _COUNTED = {"differs": "different without a better direction"}
 
 
@@ -45,7 +55,7 @@ class Claim(NamedTuple):
 def claims(whole: pd.DataFrame) -> list[Claim]:
     """List the claims that are measured: the main result, adaptive attackers, and the random baseline."""
     found = [_main(dataset, metric, whole) for dataset in BOTH for metric in _HEADLINES]
-    return [claim for claim in (*found, _adaptive(whole), _over_random(whole)) if claim]
+    return [claim for claim in (*found, *(_beyond(name, whole) for name in _BEYOND)) if claim]
 
 
 def opening(whole: pd.DataFrame, counts: Mapping[str, int]) -> list[str]:
@@ -103,31 +113,20 @@ def _main(dataset: str, metric: str, whole: pd.DataFrame) -> Claim | None:
     )
 
 
-def _adaptive(whole: pd.DataFrame) -> Claim | None:
-    row = _figure(whole, "many_days", "ours", "strongest_f1", "adaptive")
-    text = "F1 of the strongest adaptive attacker"
-    return _beyond(text, row, 2, LOWER_BOUND, "many_days") if row else None
+def _beyond(table: str, whole: pd.DataFrame) -> Claim | None:
+    """Make a claim that the paper does not have."""
+    label, text, digits, reason = _BEYOND[table]
+    row = _adaptive_figure(whole, table, label, "strongest_f1")
+    if row is None:
+        return None
+    text = f"UK-DALE, {row['n_days']} held-out days: {text}"
+    done_with = command(table, "ukdale", "adaptive")
+    return Claim(text, "-", figure_text(row, digits), "beyond the paper", reason, done_with, row["run"])
 
 
-def _over_random(whole: pd.DataFrame) -> Claim | None:
-    row = _figure(whole, "gap_to_chance", "many days", "strongest_f1", "adaptive")
-    text = "the same F1, ours minus the random baseline with equal throughput"
-    return _beyond(text, row, 3, "Below 0, ours hides more", "gap_to_chance") if row else None
-
-
-def _beyond(text: str, row: dict[str, Any], digits: int, reason: str, table: str) -> Claim:
-    """Make a claim that the paper does not have, on the held-out days of UK-DALE."""
-    where_measured = f"{dataset_name(row['dataset'])}, {row['n_days']} held-out days"
-    figure = figure_text(row, digits)
-    done_with = command(table, row["dataset"], "adaptive")
-    return Claim(f"{where_measured}: {text}", "-", figure, "beyond the paper", reason, done_with, row["run"])
-
-
-def _figure(
-    whole: pd.DataFrame, table: str, label: str, metric: str, threat: ThreatModel, dataset: str = "ukdale"
-) -> dict[str, Any] | None:
-    cell = dict(cell_rows(table, dataset))[label]
-    rows = records(where(whole, **cell, metric=metric, threat=threat).dropna(subset="value"))
+def _adaptive_figure(whole: pd.DataFrame, table: str, label: str, metric: str) -> dict[str, Any] | None:
+    cell = dict(cell_rows(table, "ukdale"))[label]
+    rows = records(where(whole, **cell, metric=metric, threat="adaptive").dropna(subset="value"))
     return rows[0] if rows else None
 
 
@@ -143,22 +142,22 @@ def _main_line(dataset: str, rmse: Claim | None, f1: Claim | None) -> str:
 
 def _adaptive_line(whole: pd.DataFrame) -> str:
     names = ("strongest_f1", "strongest_f1_undefended", "prior_f1")
-    figures = [_figure(whole, "many_days", "ours", name, "adaptive") for name in names]
-    if not all(figures):
+    rows = [row for name in names if (row := _adaptive_figure(whole, "many_days", "ours", name))]
+    if len(rows) < len(names):
         return f"Adaptive attackers: not measured; run {command('many_days', 'ukdale', 'adaptive')}."
-    f1, undefended, prior = (f"{row['value']:.2f}" for row in figures if row)
-    days = figures[0]["n_days"] if figures[0] else 0
+    f1, undefended, prior = (f"{row['value']:.2f}" for row in rows)
     return (
-        f"UK-DALE, {days} held-out days, attackers retrained on meter data that this defence masked: the "
-        f"strongest reads F1 {f1}; without a defence {undefended}, from routine alone {prior}. {LOWER_BOUND}."
+        f"UK-DALE, {rows[0]['n_days']} held-out days, attackers retrained on meter data that this defence "
+        f"masked: the strongest reads F1 {f1}; without a defence {undefended}, from routine alone {prior}. "
+        f"{LOWER_BOUND}."
     )
 
 
 def _random_line(whole: pd.DataFrame) -> str:
-    row = _figure(whole, "gap_to_chance", "many days", "strongest_f1", "adaptive")
-    if row is None:
+    claim = _beyond("gap_to_chance", whole)
+    if claim is None:
         return f"Random baseline: not measured; run {command('gap_to_chance', 'ukdale', 'adaptive')}."
     return (
-        f"Ours minus the random baseline with equal throughput, same attackers and days: F1 "
-        f"{figure_text(row, 3)}. Below 0, ours hides more."
+        "Ours minus the random baseline with equal throughput, same attackers and days: F1 "
+        f"{claim.ours}. {claim.reason}."
     )

@@ -1,104 +1,62 @@
-"""The paper's figures joined with ours, table by table, with a verdict and a reason for each."""
+"""Our figures of whole defences, joined with the paper's table by table, with a verdict for each."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
 
+from meterveil.attackers.protocol import AGGREGATE
+from meterveil.attackers.registry import PAPER_SIX
 from meterveil.bench import reported
-from meterveil.bench.report.summaries import CELL, records
 from meterveil.bench.report.verdicts import MARKS, is_count, judge, reason
-from meterveil.bench.reproduce.experiments import SEEDS, TABLES, cell_rows, choose
+from meterveil.bench.reproduce.experiments import BOTH, SEEDS, TABLES, cell_rows, choose
 from meterveil.bench.results import ThreatModel, where
 
-BOTH = ("ukdale", "redd")
-_CHANGES = ("rmse_increase_percent", "f1_reduction_percent", "rmse_significant", "f1_significant")
-_COSTS = ("energy_cost", "degradation_cost", "total_cost", "soc_neutral_cost", "throughput_kwh", "soc_end")
-_OTHER_DAYS = (
-    *("rmse_raw_w", "rmse_masked_w", "rmse_increase_percent", "f1_raw", "f1_masked"),
-    "f1_reduction_percent",
-)
 ADAPTIVE = (
-    *_CHANGES,
+    *("rmse_increase_percent", "f1_reduction_percent", "rmse_significant", "f1_significant"),
     *("strongest_f1", "strongest_f1_leak", "event_f1", "information_bits"),
     *("throughput_kwh", "soc_end", "soc_neutral_cost"),
 )
 """Columns of a table under adaptive attackers."""
 
+SHOWN = {name: table for name, table in TABLES.items() if table.columns}
+"""Tables that are compared with the paper's."""
 
-@dataclass(frozen=True)
-class Spec:
-    """Heading, text and columns of a table on the page."""
+CELL = ["dataset", "house", "days", "aggregate", "defence", "battery"]
+KEY = [*CELL, "threat"]
+SUMMARIES = ("", "all", "strongest", "prior", "meter")
+"""Labels in the column `attacker` that name no attacker."""
 
-    title: str
-    text: str
-    columns: tuple[str, ...]
-    is_ablation: bool = False
+_HOUR_S = 3600.0
 
 
-SPECS: dict[str, Spec] = {
-    "overall_transfer": Spec(
-        "Main result",
-        "Our learned defence against six attackers that it never saw, on the paper's test day.",
-        (
-            *("rmse_increase_percent", "mae_increase_percent", "sae_increase_percent"),
-            *("f1_reduction_percent", "rmse_significant", "mae_significant", "sae_significant"),
-            "f1_significant",
-        ),
-    ),
-    "baseline_comparison": Spec(
-        "Comparison with other defences",
-        "All defences on the same day with the same fixed attackers. The random baseline with equal "
-        "throughput replays random signatures and moves as much energy as ours (D8). The SoC-neutral cost "
-        "buys back the charge that is missing at midnight (D7).",
-        (*_CHANGES, *_COSTS, "training_hours"),
-    ),
-    "heldout_day_generalization": Spec(
-        "Other days and houses of UK-DALE", "The policy of house 1, not trained again.", _OTHER_DAYS
-    ),
-    "heldout_day_generalization_redd": Spec(
-        "Other days and houses of REDD", "The policy of house 2, not trained again.", _OTHER_DAYS
-    ),
-    "many_days": Spec(
-        "All held-out days",
-        "Every held-out day of the same house with good data, SoC carried over midnight (D16). Brackets are "
-        "95 % intervals over days.",
-        (*_CHANGES[:2], *_COSTS),
-    ),
-    "probe_ablation": Spec(
-        "Probe",
-        "The network that stands in for unknown attackers in training. Identity, which only measures how far "
-        "the meter was moved, is not in the paper.",
-        _CHANGES,
-        is_ablation=True,
-    ),
-    "signature_size_ablation": Spec(
-        "Number of signatures", "The policy replays fewer of the ten signatures.", _CHANGES, is_ablation=True
-    ),
-    "battery_sensitivity": Spec(
-        "Battery",
-        "Capacity, power and daily throughput, one changed at a time. Rationed rows release the daily budget "
-        "evenly over the day. A small battery is full sooner and must discharge before it charges again, so "
-        "its budget lasts longer.",
-        (*_CHANGES, "aggregate_delta_rmse_w"),
-        is_ablation=True,
-    ),
-    "lambda_sweep": Spec(
-        "Privacy against cost",
-        "Lambda weighs privacy (1) against cost (0) in the reward. The paper has a picture, no figures.",
-        (*_CHANGES[:2], *_COSTS),
-        is_ablation=True,
-    ),
-    "remedies": Spec(
-        "Remedies for an early empty budget",
-        "Patient looks further ahead; rationed releases the daily budget evenly over the day.",
-        (*_CHANGES[:2], *_COSTS),
-        is_ablation=True,
-    ),
-}
-"""Table -> how it is shown, in the order of the page."""
+def summaries(figures: pd.DataFrame) -> pd.DataFrame:
+    """Gather headlines, battery figures and means over cases; `cases` is what a count was counted in.
+
+    Figures of the strongest attacker and of the habit prior are named `strongest_f1`, `prior_f1` and so on.
+    """
+    played = figures[figures["threat"] != "clean"]
+    whole = played[played["appliance"].isin(["", "all"])]
+    is_named = whole["attacker"].isin(["strongest", "prior"])
+    whole = whole.assign(metric=whole["metric"].where(~is_named, whole["attacker"] + "_" + whole["metric"]))
+    over_days = (whole["attacker"] == "") & whole["low"].notna()  # the interval says more than the spread
+    whole = whole.assign(spread=whole["spread"].mask(over_days))
+    cases = whole[whole["metric"].str.endswith("_cases")]
+    counted = cases["metric"].str.replace("_cases", "_significant")
+    counts = cases[KEY].assign(metric=counted, cases=cases["value"])
+    found = whole.drop(cases.index).merge(counts, on=[*KEY, "metric"], how="left")
+    return pd.concat([found, *_derived(played, whole)], ignore_index=True)
+
+
+def records(table: pd.DataFrame) -> list[dict[str, Any]]:
+    """Return the rows of a table."""
+    return table.to_dict("records")  # type: ignore[return-value]
+
+
+def real_attackers(figures: pd.DataFrame) -> pd.DataFrame:
+    """Select the measured cases of attackers and appliances or the aggregate."""
+    return figures[~figures["attacker"].isin(SUMMARIES) & figures["value"].notna()]
 
 
 def datasets_of(table: str, whole: pd.DataFrame) -> list[str]:
@@ -110,7 +68,7 @@ def datasets_of(table: str, whole: pd.DataFrame) -> list[str]:
 
 def compare(table: str, dataset: str, whole: pd.DataFrame, threat: ThreatModel = "fixed") -> pd.DataFrame:
     """Join the rows of a table with our summaries and, for fixed attackers, with the paper's figures."""
-    columns = SPECS[table].columns if threat == "fixed" else ADAPTIVE
+    columns = TABLES[table].columns if threat == "fixed" else ADAPTIVE
     ours = whole[(whole["dataset"] == dataset) & whole["threat"].isin(["", threat])].drop(columns="threat")
     cells = _wanted(table, dataset, columns).merge(ours, on=[*CELL, "metric"], how="left")
     printed = reported.figures(table)
@@ -127,7 +85,7 @@ def compare_all(whole: pd.DataFrame, figures: pd.DataFrame) -> dict[str, pd.Data
     """Compare every table of the page; attacker tables are `attacker_ukdale` and `attacker_redd`."""
     fixed = {
         name: pd.concat([compare(name, dataset, whole) for dataset in datasets_of(name, whole)])
-        for name in SPECS
+        for name in SHOWN
     }
     return fixed | {f"attacker_{dataset}": compare_cases(dataset, figures) for dataset in BOTH}
 
@@ -136,7 +94,7 @@ def compare_adaptive(whole: pd.DataFrame) -> dict[str, pd.DataFrame]:
     """List the figures under adaptive attackers, for the tables in which they read several rows."""
     found: dict[str, pd.DataFrame] = {}
     met = whole[(whole["threat"] == "adaptive") & whole["value"].notna()]
-    for name in SPECS:
+    for name in SHOWN:
         datasets = [dataset for dataset in datasets_of(name, met) if _measured(name, dataset, met)]
         parts = [compare(name, dataset, whole, "adaptive") for dataset in datasets]
         parts = [part for part in parts if part["label"].nunique() > 1]
@@ -220,3 +178,29 @@ def _judged(table: str, cells: pd.DataFrame) -> dict[str, Any]:
 def _not_measured(note: str) -> str:
     text = note.removeprefix("not measured: ")
     return text[:1].upper() + text[1:]
+
+
+def _derived(played: pd.DataFrame, whole: pd.DataFrame) -> list[pd.DataFrame]:
+    """Compute the columns that are means over cases, for the cells that have a headline."""
+    cases = real_attackers(played).merge(whole[KEY].drop_duplicates(), on=KEY)
+    six = cases[cases["attacker"].isin(PAPER_SIX)].dropna(subset="change")
+    target = six[six["appliance"] != AGGREGATE].assign(raw=lambda part: part["value"] - part["change"])
+    by_attacker = _mean(cases[cases["metric"] == "event_f1"], "event_f1", [*KEY, "attacker"])
+    strongest = by_attacker.sort_values("value").drop_duplicates(KEY, keep="last")
+    means = [
+        _mean(target[target["metric"] == metric], f"{metric}_{words}", KEY, column)
+        for metric, unit in (("rmse", "_w"), ("f1", ""))
+        for words, column in ((f"raw{unit}", "raw"), (f"masked{unit}", "value"))
+    ]
+    watts = six[(six["appliance"] == AGGREGATE) & (six["metric"] == "rmse")]
+    means.append(_mean(watts, "aggregate_delta_rmse_w", KEY, "change"))
+    means.append(_mean(played[played["attacker"] == "meter"], "information_bits", KEY))
+    seconds = whole[whole["metric"] == "training_seconds"]
+    hours = seconds.assign(metric="training_hours", value=seconds["value"] / _HOUR_S, spread=float("nan"))
+    return [strongest, *means, hours]
+
+
+def _mean(part: pd.DataFrame, metric: str, keys: list[str], column: str = "value") -> pd.DataFrame:
+    grouped = part.groupby(keys, as_index=False)
+    means = grouped.agg(value=(column, "mean"), seeds=("seeds", "first"), n_days=("n_days", "first"))
+    return means.assign(metric=metric, note="")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pandas as pd
 
 from meterveil.bench import results
-from meterveil.bench.report.summaries import real_attackers, summaries
+from meterveil.bench.report.comparison import real_attackers, summaries
 from meterveil.bench.reproduce.experiments import HELD_OUT, PAPER, TABLES
 
 CONDITIONS = ["dataset", "house", "days", "aggregate", "battery"]

@@ -20,7 +20,7 @@ from meterveil.bench.report.cells import (
     reasons_text,
 )
 from meterveil.bench.report.claims import Claim, claim_rows, claims
-from meterveil.bench.report.comparison import SPECS
+from meterveil.bench.report.comparison import SHOWN
 from meterveil.bench.report.leaderboard import read_submitted
 from meterveil.bench.report.report_page import Report, ranking, report_page
 from meterveil.data import outputs
@@ -95,7 +95,7 @@ def _latex(name: str, cells: pd.DataFrame, is_cases: bool) -> dict[str, str]:
     texts = {}
     for dataset, part in cells.groupby("dataset", sort=False):
         stem = name if name.endswith(str(dataset)) else f"{name}_{dataset}"
-        title = SPECS[name.removesuffix("_adaptive")].title if not is_cases else "Attackers and appliances"
+        title = SHOWN[name.removesuffix("_adaptive")].title if not is_cases else "Attackers and appliances"
         caption = f"{title}, {dataset_name(str(dataset))}. {' '.join(reasons_text(part))}".strip()
         texts[f"{stem}.tex"] = latex(case_rows(part) if is_cases else pivot_rows(part), caption)
     return texts

@@ -10,9 +10,10 @@ from typing import Any
 import pandas as pd
 import plotly.graph_objects as go
 
-from meterveil.bench.report import attacker_tables
 from meterveil.bench.report.cells import (
     Rows,
+    adapting_rows,
+    adaptive_case_rows,
     board_rows,
     board_text,
     case_rows,
@@ -20,23 +21,25 @@ from meterveil.bench.report.cells import (
     days_text,
     defence_name,
     figure_text,
+    other_rows,
     pivot_rows,
     reasons_text,
+    strength_rows,
 )
 from meterveil.bench.report.claims import LOWER_BOUND, opening
 from meterveil.bench.report.comparison import (
-    BOTH,
-    SPECS,
+    SHOWN,
     command,
     compare_adaptive,
     compare_all,
     missing,
+    records,
+    summaries,
     tally,
 )
 from meterveil.bench.report.leaderboard import UNDERTRAINED, Board, boards
-from meterveil.bench.report.summaries import records, summaries
 from meterveil.bench.report.verdicts import COLOURS, MARKS, METRICS, RELATIVE, tolerance_rows
-from meterveil.bench.reproduce.experiments import HELD_OUT, THREATS, cell_rows
+from meterveil.bench.reproduce.experiments import BOTH, HELD_OUT, THREATS, cell_rows
 from meterveil.bench.results import where
 from meterveil.plots.html import Section, render
 from meterveil.plots.look import readable
@@ -59,6 +62,20 @@ _VERDICTS = (
     "Otherwise it is better or worse for the household, or different where neither direction is better. "
     "Counts of significant cases compare as shares, since our UK-DALE data have 18 of the paper's 24 cases "
     "(D12)."
+)
+_ADAPTIVE = (
+    "Attackers retrained on meter data that this defence masked, with the true appliance readings as labels "
+    f"(D11). {LOWER_BOUND}. A leak below 0: the attacker is undertrained (D17)."
+)
+_BOARDS = (
+    "Ranked by the F1 of the strongest adaptive attacker; fixed attackers never saw the defence. Leak: 1 = "
+    "as exposed as without a defence, 0 = no better than guessing from routine. Bits: information that a "
+    "minute of the meter holds about an appliance. Compare defences of similar throughput. Defences that were "
+    "sent with meterveil submit are marked."
+)
+_GAPS = (
+    "Paired differences on the same days: ± over seeds, 95 % interval over days, p of a t-test over seeds. "
+    "Ours hides more where RMSE Inc. and F1 Red. are above 0 and the other two below."
 )
 _STUDIES = {
     "alignment": "Does the probe point where attackers are hurt? Policy gradients of the probe's risk and of "
@@ -111,9 +128,9 @@ def report_page(report: Report) -> str:
         Group("The paper's tables", _READING, [*_paper_sections(report, is_ablation=False)]),
         Group("Ablations", _READING, [*_paper_sections(report, is_ablation=True)]),
         Group("Every attacker and appliance", _READING, [*_case_sections(report)]),
-        Group("Adaptive attackers", _adaptive_text(), [*_adaptive_sections(report)]),
-        Group("Leaderboards", _board_words(), [*_board_sections(report)]),
-        Group("Ours minus the random baseline with equal throughput", _gap_words(), [*_gap_sections(report)]),
+        Group("Adaptive attackers", _ADAPTIVE, [*_adaptive_sections(report)]),
+        Group("Leaderboards", _BOARDS, [*_board_sections(report)]),
+        Group("Ours minus the random baseline with equal throughput", _GAPS, [*_gap_sections(report)]),
         Group("Attacker strength", "A defence against weak attackers proves little.", [*_strength(report)]),
         Group("Studies", "", [*_study_sections(report)]),
         Group("Not measured", "", [*_missing_sections(report)]),
@@ -149,7 +166,7 @@ def _picture(ranked: Sequence[Board]) -> go.Figure | None:
 
 
 def _paper_sections(report: Report, is_ablation: bool) -> Iterator[Section]:
-    for table, spec in SPECS.items():
+    for table, spec in SHOWN.items():
         if spec.is_ablation != is_ablation:
             continue
         for dataset, cells in report.tables[table].groupby("dataset", sort=False):
@@ -185,33 +202,17 @@ def _case_sections(report: Report) -> Iterator[Section]:
             yield Section(dataset_name(dataset), text, case_rows(cells), figure, html=notes, is_folded=True)
 
 
-def _adaptive_text() -> str:
-    return (
-        "Attackers retrained on meter data that this defence masked, with the true appliance readings as "
-        f"labels (D11). {LOWER_BOUND}. A leak below 0: the attacker is undertrained (D17)."
-    )
-
-
 def _adaptive_sections(report: Report) -> Iterator[Section]:
     for table, both in report.adaptive.items():
         for dataset, cells in both.groupby("dataset", sort=False):
             notes = _notes([], command(table, str(dataset), "adaptive"))
-            heading = f"{SPECS[table].title}, {dataset_name(str(dataset))}"
+            heading = f"{SHOWN[table].title}, {dataset_name(str(dataset))}"
             yield Section(heading, _counts_text(cells), pivot_rows(cells), html=notes, is_folded=True)
     for dataset in BOTH:
-        rows = attacker_tables.adaptive_case_rows(report.figures, dataset)
+        rows = adaptive_case_rows(report.figures, dataset)
         if rows:
             heading = f"Every attacker and appliance, {dataset_name(dataset)}"
             yield Section(heading, "The paper's test day.", rows, is_folded=True)
-
-
-def _board_words() -> str:
-    return (
-        "Ranked by the F1 of the strongest adaptive attacker; fixed attackers never saw the defence. Leak: "
-        "1 = as exposed as without a defence, 0 = no better than guessing from routine. Bits: information "
-        "that a minute of the meter holds about an appliance. Compare defences of similar throughput. "
-        "Defences that were sent with meterveil submit are marked."
-    )
 
 
 def _board_sections(report: Report) -> Iterator[Section]:
@@ -220,13 +221,6 @@ def _board_sections(report: Report) -> Iterator[Section]:
         heading += f", submitted by {board.submitted}" if board.submitted else ""
         figure = ranking_figure([ranking(board)])
         yield Section(heading, board_text(board), board_rows(board), figure, is_folded=True)
-
-
-def _gap_words() -> str:
-    return (
-        "Paired differences on the same days: ± over seeds, 95 % interval over days, p of a t-test over "
-        "seeds. Ours hides more where RMSE Inc. and F1 Red. are above 0 and the other two below."
-    )
 
 
 def _gap_sections(report: Report) -> Iterator[Section]:
@@ -253,16 +247,16 @@ def _gap_sections(report: Report) -> Iterator[Section]:
 
 def _strength(report: Report) -> Iterator[Section]:
     for dataset in BOTH:
-        rows = attacker_tables.strength_rows(report.figures, dataset)
+        rows = strength_rows(report.figures, dataset)
         text = "Without a defence on the paper's test day; means over the same appliances."
         notes = _notes([], f"meterveil attack {dataset} --results results")
         yield from _tables(f"Without a defence, {dataset_name(dataset)}", text, rows, notes)
     text = "F1, the better of power and on/off head, mean over appliances."
-    rows = attacker_tables.other_rows(report.figures)
+    rows = other_rows(report.figures)
     yield from _tables("Other days, houses and trainings", text, rows)
     text = "The random baseline with equal throughput and the shipped signatures. Where F1 still rises with "
     text += "more masked copies or epochs, the attacker is undertrained."
-    yield from _tables("More adaptive training", text, attacker_tables.adapting_rows(report.figures))
+    yield from _tables("More adaptive training", text, adapting_rows(report.figures))
 
 
 def _study_sections(report: Report) -> Iterator[Section]:
@@ -289,7 +283,7 @@ def _study_cell(row: Mapping[str, Any] | None) -> str:
 
 def _missing_sections(report: Report) -> Iterator[Section]:
     lost = [
-        [SPECS[table].title if table in SPECS else "Attackers", text]
+        [SHOWN[table].title if table in SHOWN else "Attackers", text]
         for table, cells in report.tables.items()
         for text in reasons_text(cells[cells["verdict"] == "not measured"])
     ]

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -19,15 +19,11 @@ from meterveil.bench.reproduce.runner import Engine, Task, run
 from meterveil.bench.reproduce.steps import PlannedDefence, ProbeSpec, TrainingSpec
 from meterveil.bench.reproduce.workspace import Workspace
 from meterveil.bench.trial import Trial, evaluation_day_trial, protocol_trial, synthetic_trial
-from meterveil.data.household import Household
 from meterveil.data.protocols import PROTOCOLS, REDD_EVALUATION_DAYS, UKDALE_EVALUATION_DAYS
 from meterveil.defenders.training_settings import ManagerSettings, Settings
 from meterveil.errors import InputError
 
 State = Literal["finished", "outdated", "missing"]
-
-_FIT_SECONDS = {"fhmm": 40.0, "dae": 60.0, "seq2point": 90.0, "electricity": 150.0, "bert4nilm": 150.0}
-"""Attacker -> rough duration of a fit; the others take a few seconds."""
 
 
 @dataclass
@@ -39,8 +35,6 @@ class Plan:
     cells: dict[str, Cell] = field(default_factory=dict)
     """Key of the task that measures it -> cell."""
     states: dict[Cell, State] = field(default_factory=dict)
-    _trials: dict[tuple[str, int, str], Trial] = field(default_factory=dict)
-    _fits: dict[tuple[str, int, str, str], str] = field(default_factory=dict)
 
     def unfinished(self) -> list[Task]:
         """List the tasks that are still to run; a task that only finished ones need is left out."""
@@ -54,52 +48,23 @@ class Plan:
                 waiting += [need for need in needs if not self.tasks[need].is_done(self.workspace)]
         return [task for key, task in self.tasks.items() if key in open_keys]
 
-    def add(self, cell: Cell, known: Recorded) -> None:
-        """Plan a cell; one that the data do not include is recorded as not measured."""
-        trial = self._trial(cell)
+    def add(self, cell: Cell) -> str:
+        """Add the tasks of a cell; one that the data do not include is recorded as not measured."""
+        trial = trial_of(self.workspace, cell.dataset, cell.house, cell.days)
         if isinstance(trial, str):
             work = partial(steps.not_measured, cell=cell, reason=trial)
-            task = Task("measure", steps.not_measured_key(cell), cell.title, work)
-            self._add_cell(cell, task, known, has_no_data=True)
-            return
+            return self._task(Task("measure", steps.not_measured_key(cell), cell.title, work))
         labels = (cell.defence, cell.against) if cell.against else (cell.defence,)
         defences = tuple(
             PlannedDefence(label, cell.spec(label), cell.battery, self._trainings(cell, label))
             for label in labels
         )
-        names = dict.fromkeys((*cell.attackers, PRIOR))
-        fits = tuple(self._fit(cell, trial, name) for name in names)
+        fits = tuple(self._fit(trial, name) for name in dict.fromkeys((*cell.attackers, PRIOR)))
         adapted = [key for defence in defences for key in self._adapted(cell, trial, defence)]
         trainings = dict.fromkeys(key for defence in defences for key in defence.trainings)
-        work = partial(steps.measure, cell=cell, trial=trial, defences=defences)
         key = steps.cell_key(self.workspace, cell, trial, defences, fits)
-        seconds = 10.0 + 0.5 * len(trial.test.days) * cell.seeds * len(defences)
-        task = Task("measure", key, cell.title, work, (*trainings, *fits, *adapted), seconds)
-        self._add_cell(cell, task, known)
-
-    def _add_cell(self, cell: Cell, task: Task, known: Recorded, has_no_data: bool = False) -> None:
-        self._task(task)
-        self.cells[task.key] = cell
-        rows = known.rows(cell)
-        has_values = bool(rows["value"].notna().any())
-        if task.key in known.runs or (has_no_data and has_values):
-            self.states[cell] = "finished"
-            return
-        known.check_effort(cell, rows)
-        self.states[cell] = "outdated" if has_values else "missing"
-
-    def _trial(self, cell: Cell) -> Trial | str:
-        """Return the trial of a cell, or why the data do not allow it."""
-        place = (cell.dataset, cell.house, cell.days)
-        if place not in self._trials:
-            if not self.workspace.has_house(cell.dataset, cell.house):
-                return f"house {cell.house} of {cell.dataset} is not among the data"
-            household = self.workspace.household(cell.dataset, cell.house)
-            try:
-                self._trials[place] = trial_of(cell, household)
-            except InputError as error:
-                return str(error)
-        return self._trials[place]
+        work = partial(steps.measure, cell=cell, trial=trial, defences=defences)
+        return self._task(Task("measure", key, cell.title, work, (*trainings, *fits, *adapted)))
 
     def _trainings(self, cell: Cell, defence: str) -> tuple[str, ...]:
         spec = cell.spec(defence)
@@ -113,81 +78,49 @@ class Plan:
         if isinstance(settings, ManagerSettings):
             fit = ProbeSpec(cell.dataset, home, settings.probe, seed, settings.probe_epochs)
             title = f"{fit.kind} probe of {cell.dataset}, seed {seed}"
-            probe = self._task(Task("probe", fit.key(self.workspace), title, fit.fit, seconds=30.0))
+            probe = self._task(Task("probe", fit.key(self.workspace), title, fit.fit))
         spec = TrainingSpec(cell.dataset, home, settings, signatures, cell.battery, seed, probe)
-        title, seconds = f"{settings.method} on {cell.dataset}, seed {seed}", 10.0 if cell.is_short else 110.0
-        needs = (probe,) if probe else ()
-        return self._task(Task("train", spec.key(self.workspace), title, spec.train, needs, seconds))
+        title, needs = f"{settings.method} on {cell.dataset}, seed {seed}", (probe,) if probe else ()
+        return self._task(Task("train", spec.key(self.workspace), title, spec.train, needs))
 
-    def _fit(self, cell: Cell, trial: Trial, name: str) -> str:
-        place = (cell.dataset, cell.house, cell.days, name)
-        if place not in self._fits:
-            key, title = steps.fit_key(self.workspace, trial, name), f"{name} on {cell.dataset} {cell.house}"
-            work, seconds = partial(steps.fit_attacker, trial=trial, name=name), _fit_seconds(name)
-            self._fits[place] = self._task(Task("fit", key, title, work, seconds=seconds))
-        return self._fits[place]
+    def _fit(self, trial: Trial, name: str) -> str:
+        title = f"{name} on {trial.test.dataset} {trial.test.house}"
+        work = partial(steps.fit_attacker, trial=trial, name=name)
+        return self._task(Task("fit", steps.fit_key(self.workspace, trial, name), title, work))
 
-    def _adapted(self, cell: Cell, trial: Trial, defence: PlannedDefence) -> Iterable[str]:
+    def _adapted(self, cell: Cell, trial: Trial, defence: PlannedDefence) -> Iterator[str]:
         if cell.threat != "adaptive" or defence.spec.rule == "none":
             return
         for policy in range(len(defence.origins)):
             for name in cell.attackers:
-                fit = self._fit(cell, trial, name)
+                fit = steps.fit_key(self.workspace, trial, name)
                 key = steps.adapt_key(self.workspace, fit, defence, policy, cell.copies)
-                title, seconds = f"{name} against {defence.label} on {cell.dataset}", 3 * _fit_seconds(name)
-                work = partial(
-                    steps.adapt_attacker,
-                    trial=trial,
-                    defence=defence,
-                    policy=policy,
-                    name=name,
-                    copies=cell.copies,
-                )
-                yield self._task(Task("adapt", key, title, work, defence.trainings, seconds))
+                title = f"{name} against {defence.label} on {cell.dataset}"
+                details: Any = {"trial": trial, "defence": defence, "policy": policy, "name": name}
+                work = partial(steps.adapt_attacker, copies=cell.copies, **details)
+                yield self._task(Task("adapt", key, title, work, defence.trainings))
 
     def _task(self, task: Task) -> str:
         self.tasks.setdefault(task.key, task)
         return task.key
 
 
-def _fit_seconds(name: str) -> float:
-    return _FIT_SECONDS.get(name, 3.0)
-
-
-class Recorded:
-    """Figures and runs in the results folder."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.runs: Mapping[str, Any] = results.read_runs(folder)
-        self.table = results.read(folder) if self.runs else pd.DataFrame(columns=list(results.COLUMNS))
-
-    def rows(self, cell: Cell) -> pd.DataFrame:
-        """Select the figures of a cell."""
-        return results.where(self.table, **cell.columns, threat=cell.threat)
-
-    def check_effort(self, cell: Cell, rows: pd.DataFrame) -> None:
-        """Refuse to replace figures by ones with fewer seeds or attackers."""
-        seeds = max(rows["seeds"], default=0)
-        if seeds > cell.seeds:
-            raise InputError(
-                f"{self.folder} has {cell.title} with {seeds} seeds, and {cell.seeds} would replace them; "
-                f"use another folder for results, or {seeds} seeds"
-            )
-        attackers = set(rows["attacker"]) - {"", "all", "strongest", "prior", "meter"}
-        if attackers - set(cell.attackers):
-            raise InputError(
-                f"{self.folder} has {cell.title} with the attackers {', '.join(sorted(attackers))}, and "
-                f"{', '.join(cell.attackers)} would replace them; use another folder for results"
-            )
-
-
 def plan(cells: Iterable[Cell], workspace: Workspace) -> Plan:
     """Plan cells, each once, in the order in which they are given."""
     workspace.use_cache()
-    made, known = Plan(workspace), Recorded(workspace.results)
+    made = Plan(workspace)
+    runs, table = results.read_runs(workspace.results), _recorded(workspace.results)
     for cell in dict.fromkeys(cells):
-        made.add(cell, known)
+        key = made.add(cell)
+        made.cells[key] = cell
+        rows = _rows_of(table, cell)
+        has_values = bool(rows["value"].notna().any())
+        has_data = isinstance(trial_of(workspace, cell.dataset, cell.house, cell.days), Trial)
+        if key in runs or (has_values and not has_data):
+            made.states[cell] = "finished"
+        else:
+            made.states[cell] = "outdated" if has_values else "missing"
+            _check_effort(workspace.results, cell, rows)
     return made
 
 
@@ -203,19 +136,46 @@ def record(made: Plan, task: Task) -> None:
     """Write the figures of a measured cell to the results, in place of earlier ones."""
     cell, folder = made.cells[task.key], made.workspace.results
     done = json.loads(made.workspace.done_file(task.kind, task.key).read_text(encoding="utf-8"))
-    earlier = set(Recorded(folder).rows(cell)["run"]) - {task.key}
+    earlier = set(_rows_of(_recorded(folder), cell)["run"]) - {task.key}
     figures = [results.Figure(**figure) for figure in done["figures"]]
     results.write(folder, figures, [results.Run(**done["run"])], replaced=earlier)
     made.states[cell] = "finished"
 
 
-def trial_of(cell: Cell, household: Household) -> Trial:
-    """Return the days that the attackers of a cell learn from and read."""
-    if cell.days not in (PAPER, HELD_OUT):
-        days = (*UKDALE_EVALUATION_DAYS, *REDD_EVALUATION_DAYS)
-        named = {(str(day.dataset), day.house, str(day.day)): day for day in days}
-        return evaluation_day_trial(named[cell.dataset, cell.house, cell.days], household)
-    choice: Literal["paper", "many"] = "paper" if cell.days == PAPER else "many"
-    if cell.dataset == SYNTHETIC:
-        return synthetic_trial(household, choice)
-    return protocol_trial(PROTOCOLS[cell.dataset], household, choice)
+@cache
+def trial_of(workspace: Workspace, dataset: str, house: int, days: str) -> Trial | str:
+    """Return the days that attackers learn from and read, or why the data do not allow it."""
+    if not workspace.has_house(dataset, house):
+        return f"house {house} of {dataset} is not among the data"
+    household = workspace.household(dataset, house)
+    try:
+        if days not in (PAPER, HELD_OUT):
+            every = (*UKDALE_EVALUATION_DAYS, *REDD_EVALUATION_DAYS)
+            named = {(str(row.dataset), row.house, str(row.day)): row for row in every}
+            return evaluation_day_trial(named[dataset, house, days], household)
+        choice: Literal["paper", "many"] = "paper" if days == PAPER else "many"
+        if dataset == SYNTHETIC:
+            return synthetic_trial(household, choice)
+        return protocol_trial(PROTOCOLS[dataset], household, choice)
+    except InputError as error:
+        return str(error)
+
+
+def _recorded(folder: Path) -> pd.DataFrame:
+    return results.read(folder) if results.read_runs(folder) else results.to_table([])
+
+
+def _rows_of(table: pd.DataFrame, cell: Cell) -> pd.DataFrame:
+    return results.where(table, **cell.columns, threat=cell.threat)
+
+
+def _check_effort(folder: Path, cell: Cell, rows: pd.DataFrame) -> None:
+    """Refuse to replace the figures of a cell by ones with fewer seeds or attackers."""
+    attackers = set(rows["attacker"]) - {"", "all", "strongest", "prior", "meter"}
+    seeds = max(rows["seeds"], default=0)
+    if seeds > cell.seeds or attackers - set(cell.attackers):
+        raise InputError(
+            f"{folder} has {cell.title} with {seeds} seeds and the attackers {', '.join(sorted(attackers))}; "
+            f"{cell.seeds} seeds and {', '.join(cell.attackers)} would replace them; use another folder for "
+            "results"
+        )

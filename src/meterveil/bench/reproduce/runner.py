@@ -51,8 +51,6 @@ class Task:
     """Takes the workspace and the key; the done-file holds what it returns."""
     needs: tuple[str, ...] = ()
     """Keys of the tasks whose results it reads."""
-    seconds: float = 1.0
-    """Rough duration, to estimate the time left."""
 
     def is_done(self, workspace: Workspace) -> bool:
         """Tell whether the task is finished."""
@@ -96,14 +94,13 @@ def run(tasks: Sequence[Task], workspace: Workspace, engine: Engine) -> Iterator
 
 
 def waves(tasks: Sequence[Task]) -> list[list[Task]]:
-    """Group tasks so that each needs only earlier groups; long tasks come first in a group."""
+    """Group tasks so that each needs only earlier groups."""
     depth: dict[str, int] = {}
+    groups: dict[int, list[Task]] = {}
     for task in tasks:
         depth[task.key] = 1 + max((depth[key] for key in task.needs if key in depth), default=-1)
-    groups: list[list[Task]] = [[] for _ in range(max(depth.values(), default=-1) + 1)]
-    for task in tasks:
-        groups[depth[task.key]].append(task)
-    return [sorted(group, key=lambda task: -task.seconds) for group in groups]
+        groups.setdefault(depth[task.key], []).append(task)
+    return [groups[level] for level in sorted(groups)]
 
 
 def _outcomes(tasks: Mapping[str, Task], workspace: Workspace, engine: Engine) -> Iterator[Outcome]:

@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import date
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -185,6 +185,7 @@ def fit_attacker(workspace: Workspace, key: str, trial: Trial, name: str) -> dic
     return {"attacker": name}
 
 
+@cache
 def fit_key(workspace: Workspace, trial: Trial, name: str) -> str:
     """Return the key of an attacker's fit to clean days."""
     return Job(name, trial.fitted, training_households(workspace, trial), trial.seed).key()
