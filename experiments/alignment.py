@@ -49,12 +49,11 @@ from meterveil.data.signatures import library as read_library
 from meterveil.data.simulation import Setup, episodes
 from meterveil.data.splits import Days, only_days
 from meterveil.defenders.manager import ppo
-from meterveil.defenders.manager.manager_policy import ManagerPolicy, Mlp
 from meterveil.defenders.manager.manager_training import key_of, train
 from meterveil.defenders.manager.probe_reward import LOSSES, ProbeReward
-from meterveil.defenders.manager.probe_training import train_probe
-from meterveil.defenders.manager.probes import Probe
-from meterveil.defenders.run_folder import CHECKPOINT
+from meterveil.defenders.manager.probes import Probe, train_probe
+from meterveil.defenders.run_folder import CHECKPOINT, own_randomness
+from meterveil.defenders.trained_policies import ManagerPolicy, Mlp
 from meterveil.defenders.training_settings import MANAGER_PRESETS, ManagerSettings
 from meterveil.plots import look
 from meterveil.plots.saving import save
@@ -110,7 +109,7 @@ def snapshots(settings: ManagerSettings, setup: Setup, scenario: Scenario, probe
     key = key_of(settings, setup, scenario, probe)
     reward = ProbeReward(probe, scenario, settings.weight, settings.loss)
     households = ppo.TrainingHouseholds(EnvParams(setup.battery, setup.library), scenario, reward, settings)
-    with ppo.own_randomness():
+    with own_randomness():
         model = ppo.build(settings, households, setup.seed)
     networks = [ppo.actor(model)]
     with TemporaryDirectory() as folder:
@@ -261,7 +260,7 @@ def measure_house(name: str, data: Path, setup: Setup, plays: int, results: Path
     """Train on one house, measure every snapshot and record the figures."""
     chosen, settings = protocol(name), MANAGER_PRESETS["fast"]
     household = load(data / chosen.dataset, chosen.house)
-    with ppo.own_randomness():
+    with own_randomness():
         probe = train_probe(settings.probe, household, chosen.training, setup.seed)
     managers = snapshots(settings, setup, episodes(household, chosen.training, setup.tariff), probe)
     days = chosen.split(household).validation
@@ -272,7 +271,7 @@ def measure_house(name: str, data: Path, setup: Setup, plays: int, results: Path
     truth = {target: _channel(household, target, days, setup) for target in targets}
     scenario = episodes(household, days, setup.tariff)
     panel = Panel(setup, scenario, probe, settings, attackers, truth)
-    with ppo.own_randomness():
+    with own_randomness():
         measured = {snapshot.update: panel.measure(snapshot.network, plays) for snapshot in managers}
     figures = [row for update, part in measured.items() for row in figures_of(name, update, part, len(days))]
     about = {"house": chosen.house, "library": setup.library.digest()[:12], "preset": "fast", "plays": plays}

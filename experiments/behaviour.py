@@ -18,6 +18,7 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from experiments import study
+from experiments.decisions import play_decisions
 from meterveil.core.arrays import KWH_PER_W_MINUTE, FloatArray
 from meterveil.core.env import EnvParams, EnvState
 from meterveil.core.rollout import rollout
@@ -27,7 +28,7 @@ from meterveil.data.load import load
 from meterveil.data.protocols import protocol
 from meterveil.data.simulation import Setup, episodes
 from meterveil.defenders.defence import Defence, common_setup, find_defences
-from meterveil.defenders.manager.manager_policy import ManagerPolicy, play_decisions
+from meterveil.defenders.trained_policies import ManagerPolicy
 from meterveil.errors import InputError
 from meterveil.plots import look
 from meterveil.plots.saving import save

@@ -30,7 +30,7 @@ from meterveil.data.synthetic import decoy_library
 from meterveil.defenders import defender
 from meterveil.defenders.ddql.ddql_rewards import MiReward
 from meterveil.defenders.ddql.ddql_training import train
-from meterveil.defenders.ddql.q_learner import own_randomness
+from meterveil.defenders.run_folder import own_randomness
 from meterveil.defenders.training_settings import DDQL_PRESETS
 
 TITLES = {"redd": "REDD house 2", "ukdale": "UK-DALE house 1"}

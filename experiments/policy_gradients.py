@@ -21,7 +21,7 @@ from meterveil.core.executor import Command, replay_signature
 from meterveil.core.rollout import View, rollout
 from meterveil.core.scenario import Scenario
 from meterveil.data.simulation import Setup
-from meterveil.defenders.manager.manager_policy import ManagerPolicy, Mlp
+from meterveil.defenders.trained_policies import ManagerPolicy, Mlp
 from meterveil.errors import InputError
 
 REACH = 128

@@ -20,6 +20,7 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from experiments import study
+from experiments.decisions import Played, play_decisions
 from meterveil.core.arrays import FloatArray
 from meterveil.core.env import WINDOW, EnvParams
 from meterveil.core.rollout import rollout
@@ -30,11 +31,10 @@ from meterveil.data.load import load
 from meterveil.data.protocols import Protocol, protocol
 from meterveil.data.signatures import library as read_library
 from meterveil.data.simulation import Setup, episodes
-from meterveil.defenders.manager.manager_policy import ManagerPolicy, Mlp, Played, play_decisions
 from meterveil.defenders.manager.manager_training import Trained, train
 from meterveil.defenders.manager.probe_reward import ProbeReward
-from meterveil.defenders.manager.probe_training import train_probe
-from meterveil.defenders.manager.probes import Probe
+from meterveil.defenders.manager.probes import Probe, train_probe
+from meterveil.defenders.trained_policies import ManagerPolicy, Mlp
 from meterveil.defenders.training_settings import MANAGER_PRESETS, ManagerSettings
 from meterveil.plots import look
 from meterveil.plots.saving import save

@@ -11,8 +11,8 @@ from meterveil.core.battery import Battery
 from meterveil.core.tariff import PAPER_TARIFF
 from meterveil.data import settings
 from meterveil.defenders.bundle import tariff_document
-from meterveil.defenders.manager.manager_policy import Mlp
 from meterveil.defenders.run_folder import LIBRARY, MANAGER_FORMAT, POLICY, RUN
+from meterveil.defenders.trained_policies import Mlp
 
 
 def write_run(folder, household, days, seed=0, library=None, **changes):

@@ -18,8 +18,7 @@ from meterveil.data.synthetic import decoy_library
 from meterveil.defenders import defender
 from meterveil.defenders.ddql.ddql_rewards import CLASSES, MOST_NATS, FlatReward, MiReward, classes
 from meterveil.defenders.ddql.ddql_training import learn, train
-from meterveil.defenders.ddql.q_learner import own_randomness
-from meterveil.defenders.run_folder import POLICY, RUN, load_trained
+from meterveil.defenders.run_folder import POLICY, RUN, load_trained, own_randomness
 from meterveil.errors import InputError
 
 

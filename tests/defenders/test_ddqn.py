@@ -10,7 +10,6 @@ from ddql_small import TINY, lesson, two_levels
 from meterveil.core.battery import Battery
 from meterveil.core.env import OBSERVATION
 from meterveil.defenders.ddql import ddql_training
-from meterveil.defenders.ddql.ddql_policy import QPolicy
 from meterveil.defenders.ddql.ddql_training import explore_chance, powers_w, train
 from meterveil.defenders.ddql.q_learner import (
     Learner,
@@ -18,8 +17,9 @@ from meterveil.defenders.ddql.q_learner import (
     Replay,
     Scale,
     double_q_target,
-    own_randomness,
 )
+from meterveil.defenders.run_folder import own_randomness
+from meterveil.defenders.trained_policies import QPolicy
 from meterveil.defenders.training_settings import DdqlSettings
 from meterveil.errors import InputError
 

@@ -10,11 +10,11 @@ from small import LIBRARY, TINY, lesson, scenario
 from meterveil.core.battery import Battery
 from meterveil.core.decoys import Library
 from meterveil.core.rollout import rollout
-from meterveil.defenders.manager.manager_policy import ManagerPolicy, Mlp
 from meterveil.defenders.manager.manager_training import key_of, train
 from meterveil.defenders.manager.ppo import MinuteDiscount, actor, build
 from meterveil.defenders.manager.probe_reward import LOSSES as REWARD_LOSSES
 from meterveil.defenders.manager.probes import PROBES as PROBE_NETWORKS
+from meterveil.defenders.trained_policies import ManagerPolicy, Mlp
 from meterveil.defenders.training_settings import (
     LOSSES,
     PROBES,

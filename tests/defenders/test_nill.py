@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from worlds import play
 
-from meterveil.defenders.nill import Nill
+from meterveil.defenders.published import Nill
 
 FULL = 0.9 - 1e-9
 

@@ -11,7 +11,7 @@ from meterveil.data import synthetic
 from meterveil.data.load import load
 from meterveil.data.protocols import REDD_HOUSE2
 from meterveil.defenders.manager import probes
-from meterveil.defenders.manager.probe_training import Recipe, cut_minute, sample_segments, train_probe
+from meterveil.defenders.manager.probes import Recipe, cut_minute, sample_segments, train_probe
 from meterveil.errors import InputError
 
 FEW = Recipe(segments=600, epochs=4)

@@ -4,7 +4,7 @@ import numpy as np
 from worlds import play
 
 from meterveil.core.executor import add_power, replay_signature
-from meterveil.defenders.rationed import Rationed
+from meterveil.defenders.baselines import Rationed
 
 KWH = 1 / 60000
 

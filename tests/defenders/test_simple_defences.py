@@ -5,12 +5,9 @@ import pytest
 from worlds import LIBRARY, play
 
 from meterveil.defenders import DEFENDERS, version_of
-from meterveil.defenders.best_effort import BestEffort
-from meterveil.defenders.flat import Flat
-from meterveil.defenders.flat_decoys import FlatDecoys
-from meterveil.defenders.none import NoDefence
-from meterveil.defenders.random import RandomDecoys
-from meterveil.defenders.rule_based import RuleBased
+from meterveil.defenders.baselines import NoDefence, RandomDecoys, RuleBased
+from meterveil.defenders.flat import Flat, FlatDecoys
+from meterveil.defenders.published import BestEffort
 from meterveil.defenders.training_settings import METHODS
 from meterveil.errors import InputError
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from worlds import play
 
-from meterveil.defenders.stepping import LazyCharging, LazyStepping, RandomCharging
+from meterveil.defenders.published import LazyCharging, LazyStepping, RandomCharging
 
 LOAD_W = [700.0, 900.0, 1010.0, 1010.0, 300.0]
 VARIANTS = {

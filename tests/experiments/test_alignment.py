@@ -14,10 +14,10 @@ from meterveil.core.scenario import Scenario
 from meterveil.data import synthetic
 from meterveil.data.simulation import Setup, episodes
 from meterveil.data.windows import Scaler
-from meterveil.defenders.manager.manager_policy import ManagerPolicy, Mlp
 from meterveil.defenders.manager.manager_training import train
 from meterveil.defenders.manager.probe_reward import ProbeReward
 from meterveil.defenders.manager.probes import Probe
+from meterveil.defenders.trained_policies import ManagerPolicy, Mlp
 from meterveil.defenders.training_settings import MANAGER_PRESETS
 from meterveil.errors import InputError
 

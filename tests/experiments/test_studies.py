@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from experiments import behaviour, study, training_observations, untrained_defences
+from experiments.decisions import Played
 from experiments.training_observations import House, by_length, curve_of, hourly_error_w, probe_errors
 from meterveil.bench.results import read_runs
 from meterveil.core.battery import Battery
@@ -16,7 +17,6 @@ from meterveil.data.protocols import REDD_HOUSE2
 from meterveil.data.simulation import Setup, episodes
 from meterveil.data.windows import Scaler
 from meterveil.defenders.defence import Defence, find_defence
-from meterveil.defenders.manager.manager_policy import Played
 from meterveil.defenders.manager.manager_training import Trained, Update
 from meterveil.defenders.manager.probes import Probe
 from meterveil.errors import InputError

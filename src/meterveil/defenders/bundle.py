@@ -22,9 +22,8 @@ from meterveil.core.decoys import Library
 from meterveil.core.rollout import Policy
 from meterveil.core.tariff import Bands, PriceSeries, Tariff
 from meterveil.defenders import DEFENDERS
-from meterveil.defenders.ddql.ddql_policy import QPolicy
-from meterveil.defenders.manager.manager_policy import ManagerPolicy, Mlp
-from meterveil.defenders.rationed import Rationed
+from meterveil.defenders.baselines import Rationed
+from meterveil.defenders.trained_policies import ManagerPolicy, Mlp, QPolicy
 from meterveil.errors import InputError
 
 MANIFEST = "bundle.json"

@@ -28,8 +28,8 @@ from meterveil.defenders.bundle import (
     known_types,
     tariff_document,
 )
-from meterveil.defenders.manager.manager_policy import ManagerPolicy, Mlp
 from meterveil.defenders.run_folder import tensor_bytes
+from meterveil.defenders.trained_policies import ManagerPolicy, Mlp
 from meterveil.errors import InputError, how_to_install
 
 OPSET, IR_VERSION = 17, 9

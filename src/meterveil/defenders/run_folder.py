@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import date
 from pathlib import Path
@@ -32,8 +33,7 @@ from meterveil.defenders.bundle import (
     tariff_document,
     tariff_from,
 )
-from meterveil.defenders.ddql.ddql_policy import QPolicy
-from meterveil.defenders.manager.manager_policy import ManagerPolicy, Mlp
+from meterveil.defenders.trained_policies import ManagerPolicy, Mlp, QPolicy
 from meterveil.defenders.training_settings import MANAGER, Settings
 from meterveil.errors import InputError, how_to_install
 
@@ -235,6 +235,27 @@ def restore_network(network: nn.Module, optimiser: Optimizer | None, arrays: Arr
     network.load_state_dict(weights)
     if optimiser:
         optimiser.load_state_dict(state)
+
+
+@contextmanager
+def own_randomness(seed: int | None = None) -> Iterator[None]:
+    """Keep the global generators of torch and NumPy, and use one thread; restore all of them afterwards.
+
+    The matrix products of a training are small, and with one thread their sums round alike.
+    """
+    import torch  # noqa: PLC0415  only a training needs torch
+
+    before: Any = np.random.get_state()  # noqa: NPY002  seeded by SB3
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        with torch.random.fork_rng(devices=[]):
+            if seed is not None:
+                torch.manual_seed(seed)
+            yield
+    finally:
+        torch.set_num_threads(threads)
+        np.random.set_state(before)  # noqa: NPY002  seeded by SB3
 
 
 def training_key(training: Settings, setup: Setup, parts: Iterable[bytes | npt.NDArray[Any]]) -> str:

@@ -41,10 +41,9 @@ from meterveil.data.household import Household
 from meterveil.data.protocols import PROTOCOLS
 from meterveil.data.simulation import Setup
 from meterveil.defenders import version_of
+from meterveil.defenders.baselines import RandomEqual, Rationed
 from meterveil.defenders.defence import Defence, equal_kwh, find_defence, trained_defence
-from meterveil.defenders.random_equal import RandomEqual
-from meterveil.defenders.rationed import Rationed
-from meterveil.defenders.run_folder import FINISHED, format_of, read_document
+from meterveil.defenders.run_folder import FINISHED, format_of, own_randomness, read_document
 from meterveil.defenders.training_settings import MANAGER, ManagerSettings, Settings
 
 _LIBRARIES = ("numpy", "torch", "stable_baselines3", "scipy")
@@ -70,13 +69,13 @@ class ProbeSpec:
 
     def fit(self, workspace: Workspace, key: str) -> dict[str, Any]:
         """Fit it as a training would that has no fitted probe."""
-        from meterveil.defenders.manager import ppo, probe_training, probes  # noqa: PLC0415  torch
+        from meterveil.defenders.manager import probes  # noqa: PLC0415  torch
 
         began, home = time.perf_counter(), workspace.household(self.dataset, self.house)
         days = training_days(workspace, self.dataset, self.house)
-        with ppo.own_randomness():
-            recipe = probe_training.Recipe(epochs=self.epochs)
-            fitted = probe_training.train_probe(self.kind, home, days, self.seed, recipe)
+        with own_randomness():
+            recipe = probes.Recipe(epochs=self.epochs)
+            fitted = probes.train_probe(self.kind, home, days, self.seed, recipe)
         probes.save(fitted, workspace.folder("probe", key))
         return {"seconds": time.perf_counter() - began}
 

@@ -23,7 +23,6 @@ from meterveil.core.scenario import Scenario
 from meterveil.data.household import Household
 from meterveil.data.simulation import Setup
 from meterveil.defenders.ddql import q_learner
-from meterveil.defenders.ddql.ddql_policy import QPolicy
 from meterveil.defenders.ddql.ddql_rewards import REWARDS, PrivacyReward
 from meterveil.defenders.ddql.q_learner import Float32Array, Learner, Minutes, Replay, Scale
 from meterveil.defenders.run_folder import (
@@ -31,9 +30,11 @@ from meterveil.defenders.run_folder import (
     TrainedRun,
     begin_run,
     finish_run,
+    own_randomness,
     run_document,
     training_key,
 )
+from meterveil.defenders.trained_policies import QPolicy
 from meterveil.defenders.training_days import training_figures, training_scenario
 from meterveil.defenders.training_settings import DdqlSettings
 from meterveil.errors import InputError
@@ -99,7 +100,7 @@ def train(
     """
     check(setup.battery, scenario)
     began, key = time.perf_counter(), key_of(settings, setup, scenario)
-    with q_learner.own_randomness(setup.seed):
+    with own_randomness(setup.seed):
         powers = powers_w(setup.battery, settings.step_w)
         learner, replay = Learner(settings, powers, _scale(scenario)), Replay(settings.buffer)
         privacy = REWARDS[settings.method](settings, scenario)

@@ -7,7 +7,6 @@ chooses the next action, the target network values it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,14 +19,13 @@ from torch import Tensor, nn
 from meterveil.core.arrays import BoolArray, FloatArray, IntArray
 from meterveil.core.env import OBSERVATION
 from meterveil.defenders.bundle import Arrays
-from meterveil.defenders.ddql.ddql_policy import QPolicy
-from meterveil.defenders.manager.manager_policy import LAYERS, Mlp
 from meterveil.defenders.run_folder import (
     network_arrays,
     read_checkpoint,
     restore_network,
     save_checkpoint,
 )
+from meterveil.defenders.trained_policies import LAYERS, Mlp, QPolicy
 from meterveil.defenders.training_settings import DdqlSettings
 
 Float32Array = npt.NDArray[np.float32]
@@ -184,16 +182,3 @@ def _network(hidden: int, actions: int) -> nn.Sequential:
     for before, after in pairwise(widths):
         layers += [nn.Linear(before, after), nn.ReLU()]
     return nn.Sequential(*layers[:-1])
-
-
-@contextmanager
-def own_randomness(seed: int) -> Iterator[None]:
-    """Seed torch and use one thread, so that sums round alike; restore both afterwards."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
-            yield
-    finally:
-        torch.set_num_threads(threads)

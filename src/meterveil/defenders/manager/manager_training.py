@@ -24,18 +24,18 @@ from meterveil.core.scenario import Scenario
 from meterveil.data.household import Household
 from meterveil.data.simulation import Setup
 from meterveil.defenders.manager import ppo, probes
-from meterveil.defenders.manager.manager_policy import ManagerPolicy
 from meterveil.defenders.manager.ppo import TrainingHouseholds
 from meterveil.defenders.manager.probe_reward import ProbeReward
-from meterveil.defenders.manager.probe_training import Recipe, train_probe
 from meterveil.defenders.run_folder import (
     CHECKPOINT,
     TrainedRun,
     begin_run,
     finish_run,
+    own_randomness,
     run_document,
     training_key,
 )
+from meterveil.defenders.trained_policies import ManagerPolicy
 from meterveil.defenders.training_days import training_figures, training_scenario
 from meterveil.defenders.training_settings import ManagerSettings
 from meterveil.errors import InputError
@@ -89,9 +89,9 @@ def learn(
     if (folder / probes.CARD).exists():
         probe = probes.load(folder)
     else:
-        with ppo.own_randomness():
-            recipe = Recipe(epochs=settings.probe_epochs)
-            probe = train_probe(settings.probe, household, days, setup.seed, recipe, on_epoch)
+        with own_randomness():
+            recipe = probes.Recipe(epochs=settings.probe_epochs)
+            probe = probes.train_probe(settings.probe, household, days, setup.seed, recipe, on_epoch)
         probes.save(probe, folder)
     trained = train(settings, setup, scenario, probe, folder, on_update)
     last = trained.curve[-1]
@@ -127,7 +127,7 @@ def train(
     params = EnvParams(setup.battery, setup.library)
     households = TrainingHouseholds(params, scenario, reward, settings)
     path = folder / CHECKPOINT if folder else None
-    with ppo.own_randomness():
+    with own_randomness():
         model = ppo.build(settings, households, setup.seed)
         model.set_logger(_logger(folder))
         curve: list[Update] = []

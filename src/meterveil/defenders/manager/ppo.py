@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +24,6 @@ from meterveil.core.battery import BatteryState
 from meterveil.core.env import OBSERVATION, EnvParams, EnvState
 from meterveil.core.scenario import Scenario
 from meterveil.defenders.bundle import Arrays
-from meterveil.defenders.manager.manager_policy import Mlp
 from meterveil.defenders.manager.probe_reward import ProbeReward
 from meterveil.defenders.run_folder import (
     network_arrays,
@@ -34,12 +31,8 @@ from meterveil.defenders.run_folder import (
     restore_network,
     save_checkpoint,
 )
+from meterveil.defenders.trained_policies import Mlp
 from meterveil.defenders.training_settings import ManagerSettings
-
-THREADS = 1
-"""Threads of one matrix product. The products are small; more threads are slower on a busy machine.
-
-The probe's windows are shared out to threads instead (`probe_reward.WORKERS`)."""
 
 
 class TrainingHouseholds(HouseholdVecEnv):
@@ -266,20 +259,6 @@ def _restore_generators(arrays: Arrays, numbers: dict[str, Any]) -> None:
     torch.set_rng_state(torch.from_numpy(arrays["torch"]))
     rest = (numbers["position"], numbers["has_gauss"], numbers["gauss"])
     np.random.set_state(("MT19937", arrays["numpy"], *rest))  # noqa: NPY002  used by SB3
-
-
-@contextmanager
-def own_randomness() -> Iterator[None]:
-    """Let SB3 seed the global generators, then restore them and the number of threads."""
-    before: Any = np.random.get_state()  # noqa: NPY002  used by SB3
-    count = torch.get_num_threads()
-    torch.set_num_threads(THREADS)
-    try:
-        with torch.random.fork_rng(devices=[]):
-            yield
-    finally:
-        torch.set_num_threads(count)
-        np.random.set_state(before)  # noqa: NPY002  used by SB3
 
 
 def _with_mask(n_actions: int) -> Box[np.float32]:

@@ -1,20 +1,20 @@
-"""Trained manager: its network and its decisions, with NumPy only."""
+"""Policies of trained defences, with NumPy only: the manager's and that of the DDQL defences."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from itertools import pairwise
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from meterveil.core import env, executor
+from meterveil.core import executor
 from meterveil.core.arrays import BoolArray, FloatArray, IntArray
-from meterveil.core.env import EnvParams, Reward, seen
-from meterveil.core.executor import Command, replay_signature
+from meterveil.core.env import OBSERVATION, seen
+from meterveil.core.executor import Command, add_power, replay_signature
 from meterveil.core.rollout import View
-from meterveil.core.scenario import Scenario
 from meterveil.defenders.training_settings import CHOICES, Choice
 from meterveil.errors import InputError, unknown
 
@@ -106,42 +106,47 @@ class ManagerPolicy:
         return drawn
 
 
-class Played(NamedTuple):
-    """Decisions of a manager in all rows, one entry per decision."""
+@dataclass(frozen=True)
+class QPolicy:
+    """Policy that asks every minute for the battery power of the highest value.
 
-    row: IntArray
-    action: IntArray
-    begins: IntArray  # minute of the row in which it was taken
-    minutes: IntArray  # how long it took
-    moved_kwh: FloatArray
-    reward: FloatArray
-    past_w: FloatArray  # (decision, 60) battery power of the hour that ends with it
+    Values are computed in double precision: in single precision a matrix product may round differently for a
+    batch than for one household, and that could change a choice.
+    """
 
-    @property
-    def moved(self) -> Played:
-        """Decisions that moved energy."""
-        return self.where(self.moved_kwh > 0.0)
+    network: Mlp  # its first layer takes `env.seen` as it is
+    powers_w: FloatArray  # (action,) power of each action
 
-    def where(self, kept: BoolArray) -> Played:
-        """Select some of the decisions."""
-        parts: Iterator[Any] = (part[kept] for part in self)
-        return Played(*parts)
+    def __post_init__(self) -> None:
+        shapes = [part.shape for part in (*self.network.weights, *self.network.biases)]
+        widths = [len(OBSERVATION), *(bias.shape[0] for bias in self.network.biases)]
+        fitting = [*pairwise(widths), *((width,) for width in widths[1:])]
+        if shapes != fitting or self.powers_w.shape != (widths[-1],):
+            raise InputError(
+                f"the layers of the policy have the shapes {shapes} and value {self.powers_w.shape} powers; "
+                f"they must lead from {len(OBSERVATION)} inputs to one value per power"
+            )
 
+    @classmethod
+    def of(cls, arrays: Mapping[str, FloatArray]) -> QPolicy:
+        """Build the policy from named arrays."""
+        if "powers_w" not in arrays:
+            raise InputError("the weights of the policy lack powers_w")
+        return cls(Mlp.of(arrays, "relu"), arrays["powers_w"])
 
-def play_decisions(
-    policy: ManagerPolicy, params: EnvParams, scenario: Scenario, reward: Reward, rng: np.random.Generator
-) -> Played:
-    """Let a manager act in every row of a scenario, and record each decision and its reward."""
-    state, steps = env.initial(params, scenario), []
-    running = ~env.terminal(scenario, state)
-    while running.any():
-        observation = env.observe(params, scenario, state)
-        mask = env.action_mask(params, scenario, state)
-        action = policy.actions(observation, mask, rng.random(scenario.batch))
-        after = env.transition(params, scenario, state, action)
-        paid = reward(scenario, state, action, after)
-        took = after.minute - state.minute
-        step = Played(after.row, action, state.minute, took, after.moved_kwh, paid, after.past_w)
-        steps.append(step.where(running))
-        state, running = after, ~env.terminal(scenario, after)
-    return Played(*(np.concatenate(parts) for parts in zip(*steps, strict=True)))
+    def arrays(self) -> dict[str, FloatArray]:
+        """Return layers and powers as named arrays."""
+        return {**self.network.arrays(), "powers_w": self.powers_w}
+
+    def values(self, observation: FloatArray) -> FloatArray:
+        """Value every action, (batch, 6) to (batch, action)."""
+        return self.network.logits(observation)
+
+    def initial(self, batch: int) -> None:
+        """Return no memory."""
+
+    def decide(self, view: View, memory: None) -> tuple[Command, None]:
+        """Ask for the power of the highest value; the battery delivers what it can."""
+        observation = seen(view.battery, view.state, view.load_w, view.minute_of_day, view.price)
+        best = np.argmax(self.values(observation.astype(np.float64)), axis=1)
+        return add_power(view.library, self.powers_w[best]), memory
