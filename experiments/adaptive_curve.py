@@ -17,9 +17,8 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from experiments import study
-from meterveil.attackers.fitting import Options
+from meterveil.attackers.fitting import COPIES, Options, adaptive, fit
 from meterveil.attackers.registry import attacker
-from meterveil.attackers.threat import COPIES, adaptive, fixed
 from meterveil.bench import results
 from meterveil.bench.attack import base_figure, read, run_of, score_figures, strength_figures
 from meterveil.bench.attack_page import heading, mean_over_appliances
@@ -85,7 +84,7 @@ class Curve:
         if point.copies:
             fitted = adaptive(*data, self.policy, self.setup, point.copies, **options)
         else:
-            fitted = fixed(*data, **options)
+            fitted = fit(*data, **options)
         days = self.masked_days(houses[trial.test.key].select(trial.learned))
         copies = f" x {point.copies} copies" if point.copies else ""
         epochs = "" if point.epochs is None else f", {point.epochs} epochs"

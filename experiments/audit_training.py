@@ -24,7 +24,7 @@ from onnx import TensorProto, checker, helper, numpy_helper
 from torch import Tensor, nn
 
 from experiments.audit_examples import Batch, Source, draw, source_of
-from meterveil.attackers.decisions import best_threshold
+from meterveil.attackers.classical import best_threshold
 from meterveil.audit.model import (
     CARD,
     CHANNELS,

@@ -6,8 +6,8 @@ from functools import partial
 from torch import nn
 
 from meterveil.attackers import electricity
+from meterveil.attackers.bert4nilm import WindowTransformer
 from meterveil.attackers.registry import attacker
-from meterveil.attackers.transformer import WindowTransformer
 
 WINDOW = 32
 

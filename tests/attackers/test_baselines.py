@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from meterveil.attackers.baselines import AlwaysOff, Mean, Prior
-from meterveil.attackers.decisions import best_threshold, f1, recentred
+from meterveil.attackers.classical import best_threshold, f1, recentred
 from meterveil.attackers.protocol import meter_of
 from meterveil.contracts.attackers import home
 

@@ -9,8 +9,8 @@ import pytest
 from small_networks import quickly
 
 from meterveil import defenders
+from meterveil.attackers.fitting import masked_copies
 from meterveil.attackers.registry import ATTACKERS, version_of
-from meterveil.attackers.threat import masked_copies
 from meterveil.contracts.attackers import scores
 from meterveil.data import synthetic
 from meterveil.data.simulation import Setup, mask

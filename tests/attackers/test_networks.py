@@ -6,9 +6,9 @@ import pytest
 import torch
 
 from meterveil.attackers import bert4nilm, dae, electricity, nilmformer, seq2point
+from meterveil.attackers.bert4nilm import MASKED, disaggregation_loss, masked
 from meterveil.attackers.examples import Batch
 from meterveil.attackers.neural import power_and_state_loss
-from meterveil.attackers.transformer import MASKED, disaggregation_loss, masked
 
 
 def shapes(network):

@@ -10,7 +10,7 @@ from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.vec_env import VecEnv
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvIndices, VecEnvStepReturn
 
-from meterveil.adapters.shapes import Observation, action_space, choose_row, infos, observation_space
+from meterveil.adapters.gymnasium import Observation, action_space, choose_row, infos, observation_space
 from meterveil.core import env
 from meterveil.core.arrays import BoolArray, IntArray
 from meterveil.core.env import EnvParams, EnvState, Reward

@@ -15,7 +15,7 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
-from meterveil.attackers.decisions import best_threshold, recentred
+from meterveil.attackers.classical import best_threshold, recentred
 from meterveil.attackers.protocol import Arrays, Meter, Prediction, check_targets, meter_of, truth_w
 from meterveil.core.arrays import FloatArray, IntArray
 from meterveil.data.household import AGGREGATE, Household

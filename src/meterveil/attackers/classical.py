@@ -1,4 +1,4 @@
-"""What CO and FHMM share: power levels of an appliance, the floor of the meter, the choice of its width.
+"""Shared by CO, FHMM and the prior: power levels, the floor of the meter, thresholds of best F1.
 
 The mains carry every appliance of a home, and the targets are only some of them. A low quantile of the
 readings around a minute, the *floor*, is mostly the other appliances. A narrow window removes more of them,
@@ -13,9 +13,8 @@ from typing import TypeVar
 
 import numpy as np
 
-from meterveil.attackers.decisions import f1
 from meterveil.attackers.protocol import Attacker, meter_of, truth_w
-from meterveil.core.arrays import FloatArray, IntArray
+from meterveil.core.arrays import BoolArray, FloatArray, IntArray
 from meterveil.data.household import AGGREGATE, Household
 from meterveil.data.protocols import on_threshold_w
 from meterveil.data.splits import days_with_readings, learning_and_choosing_days, only_days
@@ -84,6 +83,34 @@ def best_on_last_days(
     )
     penalties = [_penalty(fit(candidate, first), last, targets) for candidate in candidates]
     return fit(candidates[int(np.argmin(penalties))], households)
+
+
+def f1(truth: BoolArray, predicted: BoolArray) -> float:
+    """Return F1; zero where neither is ever true."""
+    return 2 * int(np.sum(truth & predicted)) / max(int(np.sum(truth)) + int(np.sum(predicted)), 1)
+
+
+def best_threshold(probability: FloatArray, truth: BoolArray) -> tuple[float, float]:
+    """Return the threshold on `probability` whose decisions have the best F1, and that F1.
+
+    For a rare appliance it is far below one half, which maximises accuracy: half of the F1 that is reached.
+    """
+    if not truth.any():
+        return 0.5, 0.0
+    order = np.argsort(-probability, kind="stable")
+    sorted_probability = probability[order]
+    scores = 2 * np.cumsum(truth[order]) / (np.arange(1, len(order) + 1) + truth.sum())
+    last_of_its_value = np.append(np.diff(sorted_probability) != 0, True)
+    best = int(np.argmax(np.where(last_of_its_value, scores, -1.0)))
+    return float(sorted_probability[best]), float(scores[best])
+
+
+def recentred(probability: FloatArray, threshold: float) -> FloatArray:
+    """Shift the log-odds so that `threshold` becomes one half, the cut that scores use."""
+    threshold = min(max(threshold, 1e-9), 1.0 - 1e-9)
+    yes, no = probability * (1.0 - threshold), (1.0 - probability) * threshold
+    shifted: FloatArray = yes / (yes + no)
+    return np.where(probability >= threshold, np.maximum(shifted, 0.5), shifted)
 
 
 def _penalty(attacker: Attacker, households: Sequence[Household], targets: Sequence[str]) -> float:

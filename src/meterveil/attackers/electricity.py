@@ -17,9 +17,9 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
+from meterveil.attackers.bert4nilm import WindowTransformer, disaggregation_loss, masked, window_recipe
 from meterveil.attackers.examples import Batch
 from meterveil.attackers.neural import Neural
-from meterveil.attackers.transformer import WindowTransformer, disaggregation_loss, masked, window_recipe
 
 VERSION = 1  # raise it when a change alters the figures of this attacker
 

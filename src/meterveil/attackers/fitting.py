@@ -1,4 +1,6 @@
-"""Fits attackers in parallel and stores each fit, so that none is made twice.
+"""Fits attackers in parallel, fixed or adaptive (D11), and stores each fit, so that none is made twice.
+
+Fixed attackers never saw the defence, adaptive ones know all but its random draws.
 
 An interrupted run loses only the fits in progress; the next run continues from there. A stored fit is a
 folder with its weights as safetensors and everything else as JSON; loading it executes no code.
@@ -15,7 +17,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple, TypedDict, cast
+from typing import Any, NamedTuple, TypedDict, Unpack, cast
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -23,15 +25,18 @@ from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
 from meterveil.attackers.protocol import Attacker
-from meterveil.attackers.registry import attacker, check_known, version_of
+from meterveil.attackers.registry import FLOORS, INFORMED, attacker, check_known, version_of
 from meterveil.core.rollout import Policy
 from meterveil.data.cache import cache_folder, household_digest, key_of, library_versions
 from meterveil.data.household import Household
-from meterveil.data.simulation import Setup
+from meterveil.data.simulation import Setup, mask
 from meterveil.errors import InputError
 
 CARD, WEIGHTS = "attacker.json", "weights.safetensors"
 FORMAT = "meterveil-attacker-1"
+
+COPIES = 12
+"""Masked copies of the training days that an adaptive attacker learns from."""
 
 
 class Known(NamedTuple):
@@ -59,11 +64,6 @@ class Job(NamedTuple):
     def folder(self) -> Path:
         """Folder of the stored fit."""
         return cache_folder() / "attackers" / f"{self.name}-{self.key()}"
-
-    @property
-    def is_done(self) -> bool:
-        """Tell whether the fit is stored; a fit appears as a whole."""
-        return (self.folder / CARD).exists()
 
     def key(self) -> str:
         """Hash what decides the fit: attacker, its version, targets, seed, data and computing libraries."""
@@ -94,8 +94,8 @@ def fit(
 ) -> dict[str, Attacker]:
     """Fit these attackers to these targets; stored fits are loaded.
 
-    Two processes with one thread each are faster than one with two: these networks are too small for two
-    cores.
+    On clean days they are fixed attackers, as in the paper. Two processes with one thread each are faster
+    than one with two: these networks are too small for two cores.
     """
     for name in names:
         check_known(name)
@@ -107,6 +107,43 @@ def fit(
         if on_done:
             on_done(job)
     return {name: fitted[name] for name in folders}
+
+
+def masked_copies(
+    policy: Policy, setup: Setup, households: Sequence[Household], copies: int, seed: int
+) -> list[Household]:
+    """Mask the training days of each household, each copy with random draws of its own."""
+    rngs = [np.random.default_rng([seed, copy, 0xADA9]) for copy in range(copies)]
+    return [copy for household in households for copy in mask(policy, setup, household, rngs).households]
+
+
+def adaptive(
+    names: Sequence[str],
+    households: Sequence[Household],
+    targets: Sequence[str],
+    seed: int,
+    policy: Policy,
+    setup: Setup,
+    copies: int = COPIES,
+    **options: Unpack[Options],
+) -> dict[str, Attacker]:
+    """Fit attackers to training days that this defence masked, labelled with the truth.
+
+    An informed attacker gets the clean days and the defence. Baselines that never see the meter are fitted to
+    the clean days: copies would only repeat them.
+    """
+    blind = [name for name in names if name in FLOORS]
+    informed = [name for name in names if name in INFORMED]
+    seeing = [name for name in names if name not in (*FLOORS, *INFORMED)]
+    fitted = fit(blind, households, targets, seed, **options)
+    if seeing:
+        copied = masked_copies(policy, setup, households, copies, seed)
+        fitted |= fit(seeing, copied, targets, seed, **options)
+    if informed:
+        shown = masked_copies(policy, setup, households, 1, seed)
+        known = Known(policy, setup, tuple(household_digest(home, ()) for home in shown))
+        fitted |= fit(informed, households, targets, seed, known=known, **options)
+    return fitted
 
 
 def save(folder: Path, name: str, targets: Sequence[str], fitted: Attacker, note: dict[str, Any]) -> None:

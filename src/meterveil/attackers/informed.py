@@ -23,7 +23,7 @@ from torch.nn import functional as F  # noqa: N812  the usual name
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from meterveil.attackers.baselines import Prior
-from meterveil.attackers.decisions import best_threshold, recentred
+from meterveil.attackers.classical import best_threshold, recentred
 from meterveil.attackers.protocol import Arrays, Meter, Prediction, check_targets, filled, truth_w
 from meterveil.core.arrays import BoolArray, FloatArray, IntArray
 from meterveil.core.rollout import Policy, rollout

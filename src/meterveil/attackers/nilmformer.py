@@ -19,8 +19,8 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
+from meterveil.attackers.bert4nilm import block, window_recipe
 from meterveil.attackers.neural import Neural, power_and_state_loss
-from meterveil.attackers.transformer import block, window_recipe
 
 VERSION = 1  # raise it when a change alters the figures of this attacker
 

@@ -14,10 +14,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from meterveil.attackers.fitting import Job
+from meterveil.attackers.fitting import COPIES, Job, adaptive, fit
 from meterveil.attackers.protocol import AGGREGATE, Attacker
 from meterveil.attackers.registry import FLOORS, PAPER_SIX, check_known
-from meterveil.attackers.threat import COPIES, adaptive, fixed
 from meterveil.bench.cases import BEST_F1, Case, Scores, best_f1, cases_of, score
 from meterveil.bench.estimates import information_bits
 from meterveil.bench.metrics import FloatArray
@@ -169,7 +168,7 @@ def measure_undefended(
     trial = spec.trial
     home, training = houses[trial.test.key], trial.training_households(houses)
     check_recorded(home, trial.test.days)
-    fitted = fixed(spec.names, training, trial.fitted, trial.seed, workers=workers, on_done=on_done)
+    fitted = fit(spec.names, training, trial.fitted, trial.seed, workers=workers, on_done=on_done)
     days = [home.select(trial.targets).day(day) for day in sorted(trial.test.days)]
     scores = {name: score(attacker, days, trial.read) for name, attacker in fitted.items()}
     return Undefended(spec, home, training, fitted, scores)

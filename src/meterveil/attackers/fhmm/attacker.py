@@ -27,12 +27,13 @@ import numpy.typing as npt
 from meterveil.attackers.classical import (
     RUNNING_W,
     best_on_last_days,
+    best_threshold,
     cluster_means,
     floor_w,
     nearest,
+    recentred,
     running_levels_w,
 )
-from meterveil.attackers.decisions import best_threshold, recentred
 from meterveil.attackers.fhmm.decoding import (
     TOGETHER,
     Chain,

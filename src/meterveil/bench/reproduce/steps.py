@@ -16,9 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from meterveil.attackers.fitting import Job
+from meterveil.attackers.fitting import Job, adaptive, fit
 from meterveil.attackers.registry import PAPER_SIX
-from meterveil.attackers.threat import adaptive, fixed
 from meterveil.bench.cases import PAPER_METRICS
 from meterveil.bench.evaluate import VERSION, Spec, evaluate, measure_undefended
 from meterveil.bench.figures import HEADLINES, figures_of, gap_figures, run_of
@@ -180,7 +179,7 @@ class PlannedDefence:
 
 def fit_attacker(workspace: Workspace, key: str, trial: Trial, name: str) -> dict[str, Any]:
     """Fit an attacker to clean days; the fit is stored where `meterveil attack` looks for it too."""
-    fixed([name], training_households(workspace, trial), trial.fitted, trial.seed, workers=1)
+    fit([name], training_households(workspace, trial), trial.fitted, trial.seed, workers=1)
     return {"attacker": name}
 
 

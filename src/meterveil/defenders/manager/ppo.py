@@ -16,8 +16,8 @@ from stable_baselines3.common.torch_layers import MlpExtractor
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvStepReturn
 from torch import Tensor, nn
 
+from meterveil.adapters.gymnasium import Observation, observation_space
 from meterveil.adapters.sb3 import HouseholdVecEnv
-from meterveil.adapters.shapes import Observation, observation_space
 from meterveil.core import env
 from meterveil.core.arrays import BoolArray, FloatArray, IntArray
 from meterveil.core.battery import BatteryState
