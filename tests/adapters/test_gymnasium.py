@@ -106,11 +106,3 @@ def test_the_same_seed_gives_the_same_days_and_another_seed_others(household):
 def test_a_row_that_does_not_exist_is_refused(household):
     with pytest.raises(InputError, match="no row 4; allowed are 0 to 3"):
         household.reset(options={"row": 4})
-
-
-def test_naming_the_row_leaves_the_generator_alone(household):
-    household.reset(seed=9)
-    plain = household.reset()[1]["row"]
-    household.reset(seed=9)
-    household.reset(options={"row": 1})
-    assert household.reset()[1]["row"] == plain

@@ -62,12 +62,6 @@ def test_a_batch_is_as_many_monitored_households_step_by_step(batch, params, sce
     assert finished > 2 * SLOTS
 
 
-def test_the_same_seed_gives_the_same_trace_and_another_seed_another(batch):
-    first, again, other = ([step[0] for step in play(batch, seed, 60)[1:]] for seed in (3, 3, 4))
-    np.testing.assert_array_equal(first, again)
-    assert not np.array_equal(first, other)
-
-
 def test_a_finished_slot_begins_another_day_while_the_others_go_on(batch, scenario):
     batch.set_options([{"row": row} for row in (0, 1, 2, 3, 0)])
     batch.reset()

@@ -142,11 +142,10 @@ def test_a_home_with_other_loads_is_decoded():
         assert scores(attacker, [day], name, head=True)[1] > 0.95
 
 
-@pytest.mark.parametrize("decoder", ["marginals", "viterbi"])
-def test_blocks_of_chains_score_like_exact_decoding(monkeypatch, decoder):
-    exact = FHMM(decoder=decoder, floors=(0,)).fit([home()], TARGETS, RNG)
+def test_blocks_of_chains_score_like_exact_decoding(monkeypatch):
+    exact = FHMM(floors=(0,)).fit([home()], TARGETS, RNG)
     monkeypatch.setattr(fhmm, "MAX_JOINT_STATES", 20)
-    blocks = FHMM(decoder=decoder, floors=(0,)).fit([home()], TARGETS, RNG)
+    blocks = FHMM(floors=(0,)).fit([home()], TARGETS, RNG)
     day = home(1, seed=7)
     for name in TARGETS:
         assert scores(blocks, [day], name)[1] >= scores(exact, [day], name)[1] - 0.02

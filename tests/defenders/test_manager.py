@@ -185,10 +185,7 @@ def test_with_lambda_zero_it_learns_not_to_wear_the_battery_out():
     assert moved_kwh < 2.0
 
 
-@pytest.mark.parametrize(
-    "battery",
-    [Battery(charge_w=0.0, discharge_w=0.0), Battery(budget_kwh=0.0)],
-)
+@pytest.mark.parametrize("battery", [Battery(charge_w=0.0, discharge_w=0.0), Battery(budget_kwh=0.0)])
 def test_a_battery_that_can_do_nothing_is_refused(battery):
     with pytest.raises(InputError, match="this battery can do nothing"):
         train(*lesson(battery=battery, clip_signatures=True))
@@ -196,22 +193,16 @@ def test_a_battery_that_can_do_nothing_is_refused(battery):
 
 def test_signatures_stronger_than_the_battery_are_refused_or_clipped_on_request():
     weak = Battery(charge_w=1000.0, discharge_w=1000.0)
-    with pytest.raises(
-        InputError, match=r"signature 0 \(kettle\) reaches 2,500 W, the battery 1,000 W; .*clip_signatures"
-    ):
+    with pytest.raises(InputError, match=r"kettle\) reaches 2,500 W, the battery 1,000 W; .*clip_signatures"):
         train(*lesson(battery=weak))
     trained = train(*lesson(battery=weak, clip_signatures=True))
     assert np.abs(play(trained.policy, battery=weak).power_w).max() == 1000.0
 
 
 def test_signatures_longer_than_a_day_are_refused():
-    with pytest.raises(InputError, match="allowed are 1 to 1440 minutes"):
-        Library.of([("sauna", [3000.0] * 1441)], "test")
     short = replace(scenario(), minutes=np.array([1440, 600]))
     long = Library.of([("sauna", [3000.0] * 700)], "test")
-    with pytest.raises(
-        InputError, match="a signature of 700 minutes is longer than the shortest training day"
-    ):
+    with pytest.raises(InputError, match="700 minutes is longer than the shortest training day"):
         train(*lesson(library=long, world=short))
 
 
@@ -221,6 +212,7 @@ def test_signatures_longer_than_a_day_are_refused():
         ({"slots": 60}, "horizon is 4096, which does not divide into 60 slots"),
         ({"budget_days": 0}, "budget_days is 0"),
         ({"weight": 2.0}, "lambda is 2; allowed is 0"),
+        ({"weight": float("nan")}, "lambda is nan"),
         ({"probe": "oracle"}, "no probe 'oracle'; known are transformer"),
         ({"loss": "huber"}, "no loss 'huber'; known are mse"),
         ({"choice": "lucky"}, "no choice 'lucky'; known are sampled, greedy"),

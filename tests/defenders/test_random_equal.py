@@ -2,7 +2,7 @@ from datetime import date
 
 import numpy as np
 import pytest
-from worlds import LIBRARY, play, world
+from worlds import play, world
 
 from meterveil.core.battery import Battery
 from meterveil.core.rollout import rollout
@@ -96,9 +96,3 @@ def test_the_sparse_random_defence_moves_what_the_paper_reports(real_data):
     rngs = [np.random.default_rng(row) for row in range(scenario.batch)]
     trace = rollout(defender("random"), Battery(), settings.library(), scenario, rngs)
     assert moved_kwh(trace, scenario).mean() == pytest.approx(0.029 / 0.075, abs=0.03)
-
-
-def test_the_library_decides_what_is_replayed():
-    trace = play(RandomEqual(3.0), np.full((16, 1440), 3000.0))
-    shown_w = set(np.abs(trace.power_w).ravel())
-    assert shown_w <= {0.0, *LIBRARY.watts.ravel()}

@@ -1,13 +1,13 @@
-"""Rules without training, on loads written down minute by minute; and the VERSION of every defence."""
+"""Random decoys, flat meters and rations; and the VERSION of every defence."""
 
 import numpy as np
 import pytest
 from worlds import LIBRARY, play
 
+from meterveil.core.executor import add_power, replay_signature
 from meterveil.defenders import DEFENDERS, version_of
-from meterveil.defenders.baselines import NoDefence, RandomDecoys, RuleBased
+from meterveil.defenders.baselines import NoDefence, RandomDecoys, Rationed
 from meterveil.defenders.flat import Flat, FlatDecoys
-from meterveil.defenders.published import BestEffort
 from meterveil.defenders.training_settings import METHODS
 from meterveil.errors import InputError
 
@@ -94,55 +94,52 @@ def test_a_real_use_looks_like_none_and_a_decoy_like_one():
     assert rises.sum() > 5 * 32
 
 
-def test_best_effort_keeps_the_first_reading_whatever_the_load_does():
-    trace = play(BestEffort(), [300.0, 2300.0, 2300.0, 50.0, 0.0, 700.0])
-    np.testing.assert_allclose(trace.meter_w[0], 300.0)
-    np.testing.assert_allclose(trace.power_w[0], [0.0, -2000.0, -2000.0, 250.0, 300.0, -400.0])
+KWH = 1 / 60000
 
 
-def test_an_empty_battery_gives_what_it_has_and_the_reading_so_reached_is_kept():
-    # 0.01 of 8 kWh above the minimum is 80 Wh: 4,800 W for one minute, so 2,000 + 2,000 + 800 W
-    trace = play(BestEffort(), [300.0, 2300.0, 2300.0, 2300.0, 2300.0, 1000.0], soc=0.11)
-    np.testing.assert_allclose(trace.meter_w[0], [300.0, 300.0, 300.0, 1500.0, 2300.0, 2300.0])
-    np.testing.assert_allclose(trace.power_w[0, -1], 1300.0)
+class Charging:
+    """Ask for 3 kW of charging in every minute."""
+
+    def initial(self, batch):
+        return None
+
+    def decide(self, view, memory):
+        return add_power(view.library, np.full(len(view.load_w), 3000.0)), memory
 
 
-def test_a_full_battery_lets_the_reading_fall_to_the_load():
-    trace = play(BestEffort(), [1000.0, 400.0, 400.0, 900.0], soc=0.9)
-    np.testing.assert_allclose(trace.meter_w[0], [1000.0, 400.0, 400.0, 400.0])
+class Kettle:
+    """Replay a kettle whenever asked."""
+
+    def initial(self, batch):
+        return None
+
+    def decide(self, view, memory):
+        return replay_signature(view.library, np.ones(len(view.load_w), dtype=np.int64)), memory
 
 
-def test_a_change_beyond_the_inverter_is_followed_by_the_rest_of_it():
-    trace = play(BestEffort(), [300.0, 5000.0, 300.0])
-    np.testing.assert_allclose(trace.power_w[0], [0.0, -4000.0, 700.0])
+def test_without_a_ration_the_budget_is_gone_within_the_first_hours_and_with_one_it_lasts_the_day():
+    day = np.full(1440, 500.0)
+    spent = {
+        name: np.cumsum(np.abs(play(policy, day, soc=0.1, capacity_kwh=20.0).power_w[0])) * KWH
+        for name, policy in (("bare", Charging()), ("rationed", Rationed(Charging())))
+    }
+    assert spent["bare"][180] > 7.9
+    by_the_clock = 8.0 * np.arange(1, 1441) / 1440
+    assert np.all(spent["rationed"] <= by_the_clock + 3000.0 * KWH + 1e-9)
+    np.testing.assert_allclose(spent["rationed"][-1], 8.0, atol=0.06)
 
 
-def test_the_reading_before_a_gap_is_kept_after_it():
-    trace = play(BestEffort(), [300.0, np.nan, np.nan, 800.0])
-    np.testing.assert_allclose(trace.power_w[0], [0.0, 0.0, 0.0, -500.0])
+def test_a_command_that_was_begun_is_carried_out_to_its_end():
+    trace = play(Rationed(Kettle()), np.full(200, 100.0))
+    on = trace.power_w[0] > 0
+    starts = np.flatnonzero(on & ~np.append(False, on[:-1]))
+    np.testing.assert_allclose(trace.power_w[0, starts], 1500.0)
+    np.testing.assert_allclose(trace.power_w[0, starts + 1], 2500.0)
+    assert 10 < len(starts) < 20
 
 
-def test_a_steady_load_is_left_alone():
-    ramp_w = 100.0 + 199.0 * np.arange(20)
-    np.testing.assert_array_equal(play(RuleBased(), ramp_w).power_w, 0.0)
-
-
-def test_a_step_is_answered_by_the_signature_nearest_to_it():
-    # 2,000 W lie nearer to the kettle's 2,500 than to the toaster's 900; 800 W nearer to the toaster
-    trace = play(RuleBased(), [300.0, 2300.0, 2300.0, 2300.0, 1500.0, 1500.0], soc=0.4)
-    np.testing.assert_allclose(trace.power_w[0], [0.0, 1500.0, 2500.0, 0.0, 900.0, 0.0])
-
-
-def test_a_battery_above_half_answers_by_discharging_within_the_load():
-    trace = play(RuleBased(), [300.0, 2300.0, 2300.0, 2300.0], soc=0.6)
-    np.testing.assert_allclose(trace.power_w[0], [0.0, -1500.0, -2300.0, 0.0])
-
-
-def test_a_decoy_under_way_is_not_interrupted_by_further_steps():
-    trace = play(RuleBased(), [300.0, 2300.0, 300.0, 300.0, 300.0], soc=0.4)
-    np.testing.assert_allclose(trace.power_w[0], [0.0, 1500.0, 2500.0, 0.0, 0.0])
-
-
-def test_a_step_behind_a_gap_counts_from_the_last_known_load():
-    trace = play(RuleBased(), [300.0, np.nan, 310.0, np.nan, 1300.0], soc=0.4)
-    np.testing.assert_allclose(trace.power_w[0], [0.0, 0.0, 0.0, 0.0, 900.0])
+def test_every_household_has_a_ration_of_its_own_budget():
+    loads = np.full((2, 600), 500.0)
+    trace = play(Rationed(Charging()), loads, soc=0.1, budget_kwh=np.array([2.0, 6.0]))
+    moved_kwh = np.abs(trace.power_w).sum(axis=1) * KWH
+    np.testing.assert_allclose(moved_kwh, [2.0 * 600 / 1440, 6.0 * 600 / 1440], atol=0.06)

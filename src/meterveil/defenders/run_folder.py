@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import date
@@ -100,9 +100,11 @@ def run_document(
     return document | ({"library": setup.library.digest()} if training.method == MANAGER else {})
 
 
-def begin_run(folder: Path, document: Mapping[str, Any], library: Library | None = None) -> None:
+def write_run(folder: Path, document: Mapping[str, Any], library: Library | None = None) -> None:
     """Write the document of a training and, if it replays signatures, its library."""
-    _write(folder, document, {LIBRARY: library.to_json()} if library else {})
+    texts = {LIBRARY: library.to_json()} if library else {}
+    texts[RUN] = json.dumps(document, indent=1) + "\n"
+    outputs.write_all({folder / name: outputs.text_writer(text) for name, text in texts.items()})
 
 
 def finish_run(
@@ -112,7 +114,7 @@ def finish_run(
     weights = tensor_bytes(arrays)
     finished = {**document, "status": FINISHED, "weights": hash_of(weights), **results}
     outputs.write_whole(folder / POLICY, lambda path: path.write_bytes(weights))
-    _write(folder, finished, {})
+    write_run(folder, finished)
     return load_trained(folder)
 
 
@@ -121,13 +123,18 @@ def load_trained(folder: Path) -> TrainedRun:
     document = read_document(folder)
     if document["status"] != FINISHED:
         raise InputError(f"the training in {folder} is not finished; use meterveil train --resume")
-    arrays = _read_weights(folder, document)
-    if document["format"] == DDQL_FORMAT:
-        return TrainedRun(QPolicy.of(arrays), None, document)
+    is_ddql = document["format"] == DDQL_FORMAT
     try:
-        library = Library.from_json((folder / LIBRARY).read_text(encoding="utf-8"))
+        weights = (folder / POLICY).read_bytes()
+        signatures = "" if is_ddql else (folder / LIBRARY).read_text(encoding="utf-8")
     except OSError as error:
         raise InputError(f"the run {folder} lacks a file: {error}; train again") from error
+    if hash_of(weights) != document["weights"]:
+        raise InputError(f"{POLICY} in {folder} was altered since the training; train again")
+    arrays, _ = read_tensors(weights)
+    if is_ddql:
+        return TrainedRun(QPolicy.of(arrays), None, document)
+    library = Library.from_json(signatures)
     if library.digest() != document["library"]:
         raise InputError(f"{LIBRARY} in {folder} was altered since the training; train again")
     options = document["options"]
@@ -275,24 +282,3 @@ def tensor_bytes(arrays: Mapping[str, npt.NDArray[Any]], metadata: dict[str, str
         raise InputError(f"weights need safetensors; get it with {how_to_install('train')}") from error
     content: bytes = save(dict(arrays), metadata)
     return content
-
-
-def _write(folder: Path, document: Mapping[str, Any], texts: Mapping[str, str]) -> None:
-    texts = {**texts, RUN: json.dumps(document, indent=1) + "\n"}
-    files: dict[Path, Callable[[Path], object]] = {
-        folder / name: outputs.text_writer(text) for name, text in texts.items()
-    }
-    outputs.write_all(files)
-
-
-def _read_weights(folder: Path, document: Mapping[str, Any]) -> Arrays:
-    try:
-        weights = (folder / POLICY).read_bytes()
-    except OSError as error:
-        raise InputError(f"the run {folder} lacks a file: {error}; train again") from error
-    if hash_of(weights) != document["weights"]:
-        raise InputError(f"{POLICY} in {folder} was altered since the training; train again")
-    try:
-        return read_tensors(weights)[0]
-    except ValueError as error:
-        raise InputError(f"{folder / POLICY} is damaged: {error}; train again") from error

@@ -19,11 +19,9 @@ PROBES = ("transformer", "lstm", "cnn", "identity")
 LOSSES = ("mse", "rmse", "mse_kw2", "rmse_kw")
 
 
-def check_lambda(weight: float) -> float:
-    """Refuse a lambda outside `eq:total_reward`."""
+def _check_lambda(weight: float) -> None:
     if not 0.0 <= weight <= 1.0:
         raise InputError(f"lambda is {weight:g}; allowed is 0 (cost only) to 1 (privacy only)")
-    return weight
 
 
 def _check_known(what: str, name: str, known: Any) -> None:
@@ -82,7 +80,7 @@ class ManagerSettings:
         _check_known("probe", self.probe, PROBES)
         _check_known("choice", self.choice, CHOICES)
         _check_known("loss", self.loss, LOSSES)
-        check_lambda(self.weight)
+        _check_lambda(self.weight)
         _check_positive(self, "budget_days", "learning_rate", "epochs", "minibatch", "slots", "probe_epochs")
         if self.horizon < 1 or self.horizon % self.slots:
             raise InputError(
@@ -148,7 +146,7 @@ class DdqlSettings:
 
     def __post_init__(self) -> None:
         _check_known("method", self.method, ("ddql_flat", "ddql_mi"))
-        check_lambda(self.weight)
+        _check_lambda(self.weight)
         counts = ("epochs", "slots", "block_minutes", "updates", "minibatch", "target_every", "buffer")
         _check_positive(self, *counts, "h_passes", "learning_rate", "step_w")
         if not 0.0 <= self.gamma <= 1.0:

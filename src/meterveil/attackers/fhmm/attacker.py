@@ -1,8 +1,8 @@
 """FHMM: J. Z. Kolter and T. Jaakkola, "Approximate inference in additive factorial HMMs", AISTATS 2012.
 
-Every appliance is a Markov chain of powers, and the meter reads their sum. `original_fhmm` has the settings
-of NILMTK's exact FHMM: two states per appliance, nothing else in the home, a variance of 5 W² around every
-sum, the likeliest path. The defaults differ where validation days of both UK-DALE and REDD improve:
+Every appliance is a Markov chain of powers, and the meter reads their sum. NILMTK's exact FHMM has two states
+per appliance, nothing else in the home, a variance of 5 W² around every sum, and decodes the likeliest path.
+This one differs where validation days of both UK-DALE and REDD improve:
 
 - three states (off and two levels), each with the variance of its training minutes;
 - one more chain for the rest of the home, learned from the training residual (as the paper's robust
@@ -19,7 +19,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -38,11 +38,9 @@ from meterveil.attackers.fhmm.decoding import (
     TOGETHER,
     Chain,
     Observation,
-    ascend,
     block_marginals,
     in_stretches,
     marginals,
-    viterbi,
 )
 from meterveil.attackers.protocol import Arrays, Meter, Prediction, check_targets, filled, meter_of, truth_w
 from meterveil.core.arrays import FloatArray, IntArray
@@ -53,7 +51,7 @@ VERSION = 1  # raise it when a change alters the figures of this attacker
 
 REST = "rest"
 METER_VARIANCE_W2 = 5.0
-"""Variance of a reading around the sum of its parts; NILMTK's for every joint state."""
+"""Variance of a reading around the sum of its parts, NILMTK's value."""
 
 MAX_JOINT_STATES = 20_000
 """Most joint states that are decoded exactly; beyond it coordinate ascent is used."""
@@ -87,12 +85,9 @@ class FHMM:
 
     states: int = 3
     rest_states: int = 16
-    """States of the chain for the rest of the home; 0 for no such chain."""
+    """States of the chain for the rest of the home."""
     floors: tuple[int, ...] = (0, 61, 121)
     """Candidate widths of the floor in minutes; odd, or 0 for none."""
-    variance_w2: float | None = None
-    """Variance around every sum; None adds up the states' own."""
-    decoder: Literal["marginals", "viterbi"] = "marginals"
     targets: tuple[str, ...] = ()
     components: Mapping[str, Component] = field(default_factory=dict)
     floor_minutes: int = 0
@@ -129,8 +124,7 @@ class FHMM:
 
     def restored(self, targets: Sequence[str], arrays: Arrays) -> Self:
         """Take the components and the floor from `arrays`."""
-        names = [name for name in targets if name != AGGREGATE]
-        names += [REST] if f"{REST}/mean_w" in arrays else []
+        names = [*(name for name in targets if name != AGGREGATE), REST]
         components = {
             name: Component(
                 Chain(*(arrays[f"{name}/{part}"] for part in Chain._fields)),
@@ -145,10 +139,7 @@ class FHMM:
 
     @property
     def _chains(self) -> list[Chain]:
-        chains = [component.chain for component in self.components.values()]
-        if self.variance_w2 is None:
-            return chains
-        return [chain._replace(variance_w2=np.zeros_like(chain.variance_w2)) for chain in chains]
+        return [component.chain for component in self.components.values()]
 
     @property
     def _is_exact(self) -> bool:
@@ -168,20 +159,15 @@ class FHMM:
         return base_w, dict(zip(self.components, tables, strict=True))
 
     def _probabilities(self, reading_w: FloatArray) -> list[FloatArray]:
-        chains, variance_w2 = self._chains, self.variance_w2 or METER_VARIANCE_W2
-        seen = Observation(reading_w, np.full_like(reading_w, variance_w2))
-        if self.decoder == "marginals":
-            return marginals(chains, seen) if self._is_exact else block_marginals(chains, seen)
-        path = viterbi(chains, seen) if self._is_exact else ascend(chains, seen)
-        return [np.eye(len(chain.mean_w))[states] for chain, states in zip(chains, path, strict=True)]
+        seen = Observation(reading_w, np.full_like(reading_w, METER_VARIANCE_W2))
+        return marginals(self._chains, seen) if self._is_exact else block_marginals(self._chains, seen)
 
     def _counted(self, households: Sequence[Household]) -> Self:
         appliances = [target for target in self.targets if target != AGGREGATE]
         components = {name: _appliance(households, name, self.states) for name in appliances}
-        if self.rest_states:
-            rest = [_rest_w(household, appliances, self.floor_minutes) for household in households]
-            chain, _ = count_rest(rest, self.rest_states)
-            components[REST] = Component(chain, chain.mean_w, np.zeros_like(chain.mean_w), 0.5)
+        rest = [_rest_w(household, appliances, self.floor_minutes) for household in households]
+        chain, _ = count_rest(rest, self.rest_states)
+        components[REST] = Component(chain, chain.mean_w, np.zeros_like(chain.mean_w), 0.5)
         return replace(self, components=components)
 
     def _calibrated(self, households: Sequence[Household]) -> Self:
@@ -196,16 +182,10 @@ class FHMM:
             power_w = np.concatenate([truth_w(household, name) for household in households])
             known = ~np.isnan(power_w) & ~np.isnan(reading_w)
             probability = np.concatenate([tables[name][0] for tables in decoded])[known]
-            calibrated = _calibrated(components[name], probability, power_w[known], on_threshold_w(name))
-            if self.decoder == "viterbi":
-                calibrated = calibrated._replace(power_w=self.components[name].power_w)
-            components[name] = calibrated
+            components[name] = _calibrated(
+                components[name], probability, power_w[known], on_threshold_w(name)
+            )
         return replace(self, components=components)
-
-
-def original_fhmm() -> FHMM:
-    """Build the attacker with NILMTK's settings."""
-    return FHMM(states=2, rest_states=0, floors=(0,), variance_w2=METER_VARIANCE_W2, decoder="viterbi")
 
 
 def count_appliance(series_w: Sequence[FloatArray], states: int) -> tuple[Chain, list[IntArray]]:

@@ -28,11 +28,11 @@ from meterveil.defenders.ddql.q_learner import Float32Array, Learner, Minutes, R
 from meterveil.defenders.run_folder import (
     CHECKPOINT,
     TrainedRun,
-    begin_run,
     finish_run,
     own_randomness,
     run_document,
     training_key,
+    write_run,
 )
 from meterveil.defenders.trained_policies import QPolicy
 from meterveil.defenders.training_days import training_figures, training_scenario
@@ -80,7 +80,7 @@ def learn(
     scenario = training_scenario(household, days, setup)
     check(setup.battery, scenario)
     document = run_document(settings, household, days, setup, notes)
-    begin_run(folder, document)
+    write_run(folder, document)
     trained = train(settings, setup, scenario, folder, on_epoch)
     figures = training_figures(trained.policy, scenario, setup) | {"training_seconds": trained.seconds}
     curve = [asdict(epoch) for epoch in trained.curve]

@@ -29,11 +29,11 @@ from meterveil.defenders.manager.probe_reward import ProbeReward
 from meterveil.defenders.run_folder import (
     CHECKPOINT,
     TrainedRun,
-    begin_run,
     finish_run,
     own_randomness,
     run_document,
     training_key,
+    write_run,
 )
 from meterveil.defenders.trained_policies import ManagerPolicy
 from meterveil.defenders.training_days import training_figures, training_scenario
@@ -85,7 +85,7 @@ def learn(
     scenario = training_scenario(household, days, setup)
     check(settings, setup, scenario)
     document = run_document(settings, household, days, setup, notes)
-    begin_run(folder, document, setup.library)
+    write_run(folder, document, setup.library)
     if (folder / probes.CARD).exists():
         probe = probes.load(folder)
     else:

@@ -13,8 +13,7 @@ from meterveil.core.env import WINDOW, EnvState
 from meterveil.core.scenario import Scenario
 from meterveil.defenders.manager.probes import Probe
 from meterveil.defenders.training_days import LEAST_KNOWN
-from meterveil.defenders.training_settings import check_lambda
-from meterveil.errors import InputError, unknown
+from meterveil.errors import InputError
 
 Float32Array = npt.NDArray[np.float32]
 
@@ -37,13 +36,6 @@ _CLEAN_BATCH = 64
 """Windows per batch of the clean losses; more do not fit into the processor's cache."""
 
 
-def check_loss(name: str) -> str:
-    """Refuse an unknown loss."""
-    if name not in LOSSES:
-        raise unknown("loss", name, LOSSES)
-    return name
-
-
 class ProbeReward:
     """Reward of decisions in one scenario; building it computes the clean losses of all windows.
 
@@ -51,7 +43,7 @@ class ProbeReward:
     """
 
     def __init__(self, probe: Probe, scenario: Scenario, weight: float = 1.0, loss: str = "mse") -> None:
-        self.probe, self.weight, self.loss = probe, check_lambda(weight), check_loss(loss)
+        self.probe, self.weight, self.loss = probe, weight, loss
         self._pool = ThreadPoolExecutor(WORKERS)
         _check_scenario(scenario)
         self.scenario = scenario
