@@ -99,7 +99,9 @@ def train(
     With a folder, every epoch writes a checkpoint, and an interrupted training continues from it.
     """
     check(setup.battery, scenario)
-    began, key = time.perf_counter(), key_of(settings, setup, scenario)
+    began = time.perf_counter()
+    data = (scenario.load_w, scenario.price, scenario.minutes, scenario.minute_of_day, scenario.day)
+    key = training_key(settings, setup, data)
     with own_randomness(setup.seed):
         powers = powers_w(setup.battery, settings.step_w)
         learner, replay = Learner(settings, powers, _scale(scenario)), Replay(settings.buffer)
@@ -118,13 +120,6 @@ def train(
             if on_epoch:
                 on_epoch(curve[-1])
     return Trained(learner.policy(), tuple(curve), time.perf_counter() - began)
-
-
-def key_of(settings: DdqlSettings, setup: Setup, scenario: Scenario) -> str:
-    """Hash everything that can change what is learned."""
-    world = scenario
-    data = (world.load_w, world.price, world.minutes, world.minute_of_day, world.day)
-    return training_key(settings, setup, data)
 
 
 def check(battery: Battery, scenario: Scenario) -> None:

@@ -23,7 +23,6 @@ from meterveil.core.arrays import BoolArray, FloatArray, IntArray
 from meterveil.core.battery import BatteryState
 from meterveil.core.env import OBSERVATION, EnvParams, EnvState
 from meterveil.core.scenario import Scenario
-from meterveil.defenders.bundle import Arrays
 from meterveil.defenders.manager.probe_reward import ProbeReward
 from meterveil.defenders.run_folder import (
     network_arrays,
@@ -33,6 +32,8 @@ from meterveil.defenders.run_folder import (
 )
 from meterveil.defenders.trained_policies import Mlp
 from meterveil.defenders.training_settings import ManagerSettings
+
+_STATE = ("row", "minute", "past_w", "moved_kwh", "cost")
 
 
 class TrainingHouseholds(HouseholdVecEnv):
@@ -49,7 +50,8 @@ class TrainingHouseholds(HouseholdVecEnv):
         super().__init__(params, scenario, self._scaled, settings.slots)
         self._unscaled = reward
         if settings.masked:
-            self.observation_space = _with_mask(params.library.n_actions)
+            plain, mask = observation_space(), np.zeros(params.library.n_actions, dtype=np.float32)
+            self.observation_space = Box(np.append(plain.low, mask), np.append(plain.high, mask + 1.0))
         self.minutes = 0
         self.lasted: IntArray = np.zeros(settings.slots, dtype=np.int64)
         """Minutes of the latest decision of each slot."""
@@ -93,7 +95,7 @@ class TrainingHouseholds(HouseholdVecEnv):
         arrays = {
             "soc": self.state.battery.soc,
             "moved_today_kwh": self.state.battery.moved_kwh,
-            **{name: getattr(self.state, name) for name in ("row", "minute", "past_w", "moved_kwh", "cost")},
+            **{name: getattr(self.state, name) for name in _STATE},
             "returns": self._returns,
             "lengths": self._lengths,
             "whole": self._whole,
@@ -103,8 +105,7 @@ class TrainingHouseholds(HouseholdVecEnv):
     def restore(self, arrays: dict[str, Any], counters: dict[str, Any]) -> Observation:
         """Restore a snapshot and return its observation."""
         battery = BatteryState(arrays["soc"], arrays["moved_today_kwh"])
-        names = ("row", "minute", "past_w", "moved_kwh", "cost")
-        self.state = EnvState(battery, *(arrays[name] for name in names))
+        self.state = EnvState(battery, *(arrays[name] for name in _STATE))
         self._returns, self._lengths, self._whole = (arrays[n] for n in ("returns", "lengths", "whole"))
         self.minutes = int(counters["minutes"])
         for rng, state in zip(self._rngs, counters["slots"], strict=True):
@@ -218,19 +219,19 @@ def save(
 ) -> None:
     """Write everything that the next update depends on; `key` identifies the training."""
     arrays, counters = households.snapshot()
-    generators, randomness = _generators()
+    _, keys, position, has_gauss, gauss = np.random.get_state(legacy=True)  # noqa: NPY002  used by SB3
     document = {
         "key": key,
         "decisions": model.num_timesteps,
         "passes": model._n_updates,
         "households": counters,
-        "numpy": randomness,
+        "numpy": {"position": int(position), "has_gauss": int(has_gauss), "gauss": float(gauss)},
         "curve": curve,
     }
     groups = {
         "policy": network_arrays(model.policy, model.policy.optimizer),
         "households": {**arrays, "starts": model._last_episode_starts},
-        "random": generators,
+        "random": {"torch": torch.get_rng_state().numpy(), "numpy": np.asarray(keys)},
     }
     save_checkpoint(path, document, groups)
 
@@ -243,26 +244,8 @@ def restore(path: Path, model: PPO, households: TrainingHouseholds, key: str) ->
     households.reset()
     model._last_obs = households.restore(arrays["households"], document["households"])
     model._last_episode_starts = arrays["households"]["starts"]
-    _restore_generators(arrays["random"], document["numpy"])
+    torch.set_rng_state(torch.from_numpy(arrays["random"]["torch"]))
+    rest = (document["numpy"][name] for name in ("position", "has_gauss", "gauss"))
+    np.random.set_state(("MT19937", arrays["random"]["numpy"], *rest))  # noqa: NPY002  used by SB3
     curve: list[dict[str, Any]] = document["curve"]
     return curve
-
-
-def _generators() -> tuple[Arrays, dict[str, Any]]:
-    """Return the states of the global generators of torch and NumPy, which SB3 uses."""
-    _, keys, position, has_gauss, gauss = np.random.get_state(legacy=True)  # noqa: NPY002  used by SB3
-    arrays = {"torch": torch.get_rng_state().numpy(), "numpy": np.asarray(keys)}
-    return arrays, {"position": int(position), "has_gauss": int(has_gauss), "gauss": float(gauss)}
-
-
-def _restore_generators(arrays: Arrays, numbers: dict[str, Any]) -> None:
-    torch.set_rng_state(torch.from_numpy(arrays["torch"]))
-    rest = (numbers["position"], numbers["has_gauss"], numbers["gauss"])
-    np.random.set_state(("MT19937", arrays["numpy"], *rest))  # noqa: NPY002  used by SB3
-
-
-def _with_mask(n_actions: int) -> Box[np.float32]:
-    """Return the observation space with a mask of the actions behind it."""
-    plain = observation_space()
-    low, high = np.zeros(n_actions, dtype=np.float32), np.ones(n_actions, dtype=np.float32)
-    return Box(np.append(plain.low, low), np.append(plain.high, high))
