@@ -26,7 +26,7 @@ COMMAND = [sys.executable, "-m", "meterveil"]
 VERBS = (
     [[verb] for verb in ("audit", "simulate", "demo", "train", "attack", "evaluate", "export")]
     + [[verb] for verb in ("reproduce", "report", "submit", "data", "signatures")]
-    + [["data", "show"], ["data", "compare"], []]
+    + [["data", "show"], ["signatures", "show"], []]
 )
 
 
@@ -296,20 +296,6 @@ def test_show_tells_coverage_and_gaps_and_draws_the_day(meterveil, tmp_path):
     assert "kettle" in page.read_text()[-500_000:]
 
 
-def test_compare_prints_a_markdown_table_and_notes_on_standard_error(meterveil, tmp_path):
-    table = own_table(tmp_path / "mine.csv")
-    table.write_text(table.read_text().replace("+00:00", ""))
-    columns = ["--timestamp", "when", "--power", "kettle_w"]
-    refused = meterveil("data", "compare", "synthetic", table, *columns, "--unit", "kW")
-    assert refused.exit_code == 2
-    assert "kettle_w reaches 2,000 kW" in refused.stderr
-    result = meterveil("data", "compare", "synthetic", table, *columns, "--unit", "W")
-    assert result.exit_code == 0, result.output
-    assert result.stdout.startswith("| statistic | synthetic | mine |")
-    assert re.search(r"\| peak \(W\) \| [\d,]+ \| 2,000 \|", result.stdout)
-    assert "note: mine: " in result.stderr
-
-
 def test_a_record_without_a_whole_day_is_still_shown(meterveil, tmp_path):
     table = own_table(tmp_path / "mine.csv", days=1)
     table.write_text("".join(table.read_text().splitlines(keepends=True)[:600]))
@@ -329,15 +315,11 @@ def test_notes_that_do_not_fit_beside_the_figures_stand_below(meterveil, monkeyp
     assert re.search(r"channel +notes\n─+\naggregate +2 minutes in gaps", result.output)
 
 
-def test_real_houses_are_listed_shown_and_compared(meterveil, real_data):
+def test_real_houses_are_listed_and_shown(meterveil, real_data):
     assert "--house 1" in meterveil("data", "show", real_data / "ukdale").output
     result = meterveil("data", "show", real_data / "redd", "--house", "2", "--day", "2011-04-29")
     assert result.exit_code == 0, result.output
     assert re.search(r"fridge\s+99\.\d%\s+VA", result.output)
-    result = meterveil("data", "compare", "synthetic", f"{real_data / 'redd'}:2")
-    assert "| synthetic | REDD house_2 |" in result.output
-    result = meterveil("data", "compare", f"{real_data / 'ukdale'}:1")
-    assert re.search(r"boiler, .*: known for less than 20% of the record, left out", result.stderr)
 
 
 # Errors
@@ -350,9 +332,6 @@ REFUSED = {
     "what applies is --timestamp, --power, --unit": ["data", "show", "own.csv", "--house", "1"],
     "--unit kW if these are kilowatts, --unit W if": ["simulate", "small.csv"],
     "--house 1": ["simulate", "homes"],
-    "homes has the houses 1, 2": ["data", "compare", "homes"],
-    "one household without a number": ["data", "compare", "synthetic:3"],
-    "--unit is for a table of your own": ["data", "compare", "synthetic", "--unit", "kW"],
     "this battery can do nothing": ["simulate", "--power-kw", "0"],
     "folder 'magic'; known are none, random, flat": ["simulate", "--defence", "magic"],
     "whole days run from 2024-04-15 to": ["simulate", "--start", "2024-04-14"],
@@ -454,7 +433,7 @@ def test_a_full_disk_leaves_the_earlier_result_as_it_was(tmp_path):
     assert {path.name: path.read_bytes() for path in (tmp_path / "here").iterdir()} == before
 
 
-@pytest.mark.parametrize("words", [["--version"], ["--help"], ["data", "compare", "synthetic"]])
+@pytest.mark.parametrize("words", [["--version"], ["--help"], ["data", "show", "synthetic"]])
 def test_output_that_cannot_be_printed_ends_in_one_line(tmp_path, words):
     with Path("/dev/full").open("w") as full:
         done = shell(*words, cwd=tmp_path, capture_output=False, stdout=full, stderr=subprocess.PIPE)

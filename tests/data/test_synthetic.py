@@ -4,8 +4,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from experiments.household_statistics import measure_appliance
+from meterveil.data.coverage import events
 from meterveil.data.household import midnight
-from meterveil.data.statistics import events, measure_appliance
 from meterveil.data.synthetic import decoy_signatures, household
 from meterveil.data.synthetic.house import FIRST_DAY
 from meterveil.data.synthetic.routine import Routine, child, plan_days

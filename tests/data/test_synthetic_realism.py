@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from experiments.household_statistics import comparison_table, measure
 from meterveil.data.releases import read_redd, read_refit, read_ukdale
-from meterveil.data.statistics import comparison_table, measure
 from meterveil.data.synthetic import household
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "synthetic.md"

@@ -6,8 +6,7 @@ from datetime import date
 from pathlib import Path
 
 from meterveil.data import outputs
-from meterveil.data.household import Household
-from meterveil.data.statistics import (
+from meterveil.data.coverage import (
     LITTLE_KNOWN,
     Channel,
     channels,
@@ -15,6 +14,7 @@ from meterveil.data.statistics import (
     longest_gaps,
     silent_channels,
 )
+from meterveil.data.household import Household
 from meterveil.plots.household import coverage_figure, household_figure
 from meterveil.plots.html import Section, page
 from meterveil.plots.look import sentences

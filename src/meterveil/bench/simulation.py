@@ -14,10 +14,10 @@ from meterveil.core.battery import INITIAL_SOC, Battery, BatteryState
 from meterveil.core.decoys import Library
 from meterveil.core.executor import Command, Replay
 from meterveil.core.rollout import Policy, View
+from meterveil.data.coverage import by_day
 from meterveil.data.household import Household
 from meterveil.data.load import SYNTHETIC, load
 from meterveil.data.simulation import WELL_KNOWN, Run, Setup, mask
-from meterveil.data.statistics import by_day
 from meterveil.data.synthetic.house import FIRST_DAY
 from meterveil.defenders import defender
 from meterveil.defenders.defence import Defence, find_defence

@@ -1,4 +1,4 @@
-"""`meterveil data`: coverage, gaps, pictures and statistics of readings."""
+"""`meterveil data`: coverage, gaps and pictures of readings."""
 
 # ruff: noqa: PLC0415, PLR0913  heavy imports wait for the verb; a verb has as many arguments as it has options
 
@@ -11,12 +11,11 @@ import typer
 
 from meterveil.cli import options as opt
 from meterveil.cli.base import Verbs
-from meterveil.errors import InputError
 
 if TYPE_CHECKING:
     from meterveil.data.household import Household
 
-app = Verbs("Look at readings: coverage, gaps, pictures, statistics.")
+app = Verbs("Look at readings: coverage, gaps, pictures.")
 
 
 @app.command()
@@ -58,51 +57,6 @@ def show(
     _show_page(write_household(household, wanted, out))
 
 
-@app.command()
-def compare(
-    paths: Annotated[list[str], typer.Argument(metavar="PATH", help="Households; FOLDER:2 is its house 2.")],
-    *,
-    timestamp: opt.Timestamp = None,
-    power: opt.Power = None,
-    unit: opt.Unit = None,
-    timezone: opt.Timezone = None,
-) -> None:
-    """Print statistics of households side by side, as a Markdown table; notes go to standard error."""
-    from meterveil.cli.tables import show_notes
-    from meterveil.data.load import find_kind
-    from meterveil.data.statistics import compare as compare_households
-    from meterveil.data.statistics import left_out
-
-    sources = [_path_and_house(path) for path in paths]
-    options = opt.reading(timestamp, power, unit, timezone)
-    if options and "table" not in {find_kind(path) for path, _ in sources}:
-        raise InputError(f"--{next(iter(options))} is for a table of your own; none of these is one")
-    households = [_load(path, house, options) for path, house in sources]
-    for household in households:
-        prefix = f"{household.name}: "
-        notes = (*household.notes, *left_out(household))
-        show_notes([prefix + note.removeprefix(prefix) for note in notes], err=True)
-    typer.echo(compare_households(households), nl=False)
-
-
-def _path_and_house(text: str) -> tuple[str, int | None]:
-    path, colon, house = text.rpartition(":")
-    return (path, int(house)) if colon and house.isdecimal() else (text, None)
-
-
-def _load(path: str, house: int | None, options: dict[str, object]) -> Household:
-    from meterveil.data.load import find_kind, houses, load
-
-    kind = find_kind(path)
-    several = houses(path) if house is None else {}
-    if len(several) > 1:
-        known = ", ".join(map(str, several))
-        raise InputError(f"{path} has the houses {known}; choose one, such as {path}:{next(iter(several))}")
-    if house is not None and kind in {"table", "synthetic"}:
-        raise InputError(f"{path} is one household without a number; omit :{house}")
-    return load(path, house, **(options if kind == "table" else {}))
-
-
 def _list_houses(path: str, houses: dict[int, tuple[str, ...]]) -> None:
     from meterveil.cli.tables import show_line, show_table
 
@@ -114,7 +68,7 @@ def _list_houses(path: str, houses: dict[int, tuple[str, ...]]) -> None:
 def _describe(household: Household) -> None:
     from meterveil.bench.household_page import channel_rows, gap_rows
     from meterveil.cli.tables import show_line, show_notes, show_table
-    from meterveil.data.statistics import general_notes
+    from meterveil.data.coverage import general_notes
 
     first, last = household.minutes[0], household.minutes[-1]
     title = (

@@ -9,8 +9,8 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from meterveil.core.arrays import KWH_PER_W_MINUTE
+from meterveil.data.coverage import all_channels, by_day
 from meterveil.data.household import FloatArray, Household
-from meterveil.data.statistics import all_channels, by_day
 from meterveil.plots import look
 
 _PANEL_PX = 104
