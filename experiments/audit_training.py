@@ -29,17 +29,20 @@ from meterveil.audit.model import (
     CARD,
     CHANNELS,
     FORMAT,
+    SHAPES,
     SHIPPED,
     WEIGHTS,
     Curve,
     Decision,
     Model,
     Reading,
+    agreeing,
     bridged,
     load_model,
+    runs_of,
+    score_of_run,
 )
 from meterveil.audit.submeters import score
-from meterveil.audit.uses import SHAPES, agreeing, runs_of, score_of_run
 from meterveil.core.arrays import BoolArray, FloatArray
 from meterveil.data.files import data_folder
 from meterveil.data.household import Household

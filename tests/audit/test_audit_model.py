@@ -9,15 +9,16 @@ import pytest
 
 from meterveil.audit.model import (
     CARD,
+    SHAPES,
     SHIPPED,
     STRETCH_MINUTES,
     WEIGHTS,
     bridged,
     features,
     load_model,
+    minutes_of,
 )
 from meterveil.audit.submeters import score
-from meterveil.audit.uses import SHAPES, minutes_of
 from meterveil.data.releases import read_refit
 from meterveil.errors import InputError
 

@@ -7,9 +7,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from meterveil.audit.findings import audit
+from meterveil.audit.findings import audit, cut_out, interval_minutes, whole_days
 from meterveil.audit.presence import base_load_w, quiet_stretches, slot_means
-from meterveil.audit.record import cut_out, interval_minutes, whole_days
 from meterveil.data.household import Household
 from meterveil.errors import InputError
 

@@ -8,8 +8,8 @@ import pytest
 from meterveil.audit import submeters
 from meterveil.audit.audit_page import audit_page
 from meterveil.audit.findings import audit
+from meterveil.audit.model import Shape, agreeing, minutes_of, runs_of
 from meterveil.audit.submeters import score
-from meterveil.audit.uses import Shape, agreeing, minutes_of, runs_of
 
 SHAPE = Shape(pause_minutes=2, least_minutes=3, most_minutes=6, attended=True)
 

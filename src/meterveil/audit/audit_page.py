@@ -12,10 +12,9 @@ import numpy as np
 from meterveil import __version__
 from meterveil.audit import sentences
 from meterveil.audit.findings import Audit
-from meterveil.audit.model import Model
+from meterveil.audit.model import SHAPES, Model, Use
 from meterveil.audit.presence import Quiet
 from meterveil.audit.submeters import Trained
-from meterveil.audit.uses import SHAPES, Use
 from meterveil.core.arrays import FloatArray
 from meterveil.data import outputs
 from meterveil.plots.audit import (
@@ -38,12 +37,8 @@ def write_audit(
     """Write the page and the JSON file; return the path of the page."""
     outputs.folder(folder, FILES)
     document = json.dumps(values(findings, trained), indent=1) + "\n"
-    outputs.write_all(
-        {
-            folder / "audit.json": outputs.text_writer(document),
-            folder / "audit.html": outputs.text_writer(audit_page(findings, model, trained, day)),
-        }
-    )
+    texts = dict(zip(FILES, (audit_page(findings, model, trained, day), document), strict=True))
+    outputs.write_all({folder / name: outputs.text_writer(text) for name, text in texts.items()})
     return folder / "audit.html"
 
 
@@ -112,12 +107,8 @@ def _what(findings: Audit) -> Section:
 def _days(findings: Audit) -> Section:
     names = ["awake", "asleep", "empty", *(SHOWN_APPLIANCES if not findings.is_coarse else ())]
     words = f"A row is a day, from midnight to midnight ({findings.household.timezone}). White is unknown."
-    return Section(
-        "Every day",
-        words,
-        (),
-        days_at_a_glance_figure(findings.household.days(), glance(findings, names), names),
-    )
+    figure = days_at_a_glance_figure(findings.household.days(), glance(findings, names), names)
+    return Section("Every day", words, (), figure)
 
 
 def glance(findings: Audit, names: list[str]) -> FloatArray:
@@ -155,11 +146,8 @@ def _habits(findings: Audit) -> Section:
 def _day(findings: Audit, day: date) -> Section:
     low, high = findings.day_bounds(day)
     home = findings.household
-    likely = (
-        {name: part[low:high] for name, part in findings.reading.probability.items()}
-        if findings.reading
-        else {}
-    )
+    probability = findings.reading.probability if findings.reading else {}
+    likely = {name: part[low:high] for name, part in probability.items()}
     quiet = [(part.state, part.start - low, part.end - low) for part in findings.quiet_on(day)]
     figure = audited_day_figure(home.minutes[low:high], home.aggregate_w[low:high], likely, quiet)
     words = "The lower curves show the probability that each appliance was on." if likely else ""
@@ -169,23 +157,16 @@ def _day(findings: Audit, day: date) -> Section:
 
 def _learned(findings: Audit, trained: Trained) -> Section:
     last = findings.household.day(trained.test[-1])
-    targets = list(dict.fromkeys(target for _, target in trained.scores))
-    names = list(dict.fromkeys(name for name, _ in trained.scores))
-    panels = {
-        target: {
-            "true": trained.truth[target],
-            **{name: trained.last_day[name, target] for name in names if (name, target) in trained.last_day},
-        }
-        for target in targets
-    }
+    panels = {target: {"true": trained.truth[target]} for _, target in trained.scores}
+    for name, target in trained.scores:
+        panels[target][name] = trained.last_day[name, target]
     words = (
         f"Attackers learned from {len(trained.training)} days of this home's sub-meters and read "
         f"{len(trained.test)} later days, as did the shipped model. The picture shows the last day, true "
         "uses in black. F1 is 1 for a perfect reading and 0 for none."
     )
-    return Section(
-        "Learned from this home", words, sentences.score_rows(trained), agreement_figure(last.minutes, panels)
-    )
+    figure = agreement_figure(last.minutes, panels)
+    return Section("Learned from this home", words, sentences.score_rows(trained), figure)
 
 
 def _how(findings: Audit, model: Model) -> Section:

@@ -10,9 +10,9 @@ import numpy as np
 import pandas as pd
 
 from meterveil.audit.findings import Audit
+from meterveil.audit.model import SHAPES, Use
 from meterveil.audit.presence import EVENT_W, MARGIN_W, Quiet
 from meterveil.audit.submeters import SHIPPED, Trained
-from meterveil.audit.uses import SHAPES, Use
 
 NOON_MINUTE = 720
 
@@ -57,29 +57,15 @@ def use_rows(findings: Audit) -> list[list[str]]:
 
 def day_rows(findings: Audit, day: date) -> list[list[str]]:
     """Tabulate the events of a day in order of time, without the fridge."""
-    events = [
-        (
-            use.start,
-            use.appliance.replace("_", " "),
-            f"{use.end - use.start} min",
-            f"{use.probability:.0%} {use.word}",
-        )
-        for use in findings.uses_on(day)
-        if use.appliance != "fridge"
-    ]
-    events += [
-        (
-            part.start,
-            f"seems {part.state}",
-            f"{(part.end - part.start) / 60:.1f} h",
-            "likely" if part.sure else "unsure",
-        )
-        for part in findings.quiet_on(day)
-    ]
+    events = []
+    for use in (use for use in findings.uses_on(day) if use.appliance != "fridge"):
+        name, sure = use.appliance.replace("_", " "), f"{use.probability:.0%} {use.word}"
+        events.append((use.start, [name, f"{use.end - use.start} min", sure]))
+    for part in findings.quiet_on(day):
+        sure = "likely" if part.sure else "unsure"
+        events.append((part.start, [f"seems {part.state}", f"{(part.end - part.start) / 60:.1f} h", sure]))
     stamps = findings.household.minutes
-    rows = [
-        [f"{stamps[start]:%H:%M}", *words] for start, *words in sorted(events, key=lambda event: event[0])
-    ]
+    rows = [[f"{stamps[start]:%H:%M}", *words] for start, words in sorted(events, key=lambda event: event[0])]
     return [["from", "what", "for", "how sure"], *rows]
 
 

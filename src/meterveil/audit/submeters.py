@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple, Unpack
 
 import numpy as np
 
-from meterveil.audit.model import Model, bridged
-from meterveil.audit.uses import OTHER, SHAPES, agreeing, runs_of
+from meterveil.audit.model import OTHER, SHAPES, Model, agreeing, bridged, runs_of
 from meterveil.bench.metrics import event_detection, probability_detection
 from meterveil.core.arrays import BoolArray, FloatArray
 from meterveil.data.appliances import canonical, kind

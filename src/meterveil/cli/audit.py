@@ -49,8 +49,8 @@ def audit(
     """Read appliances, sleep and absence out of a meter; write a page and a summary."""
     from meterveil.audit.audit_page import FILES, write_audit
     from meterveil.audit.findings import audit as read
+    from meterveil.audit.findings import cut_out, load_any
     from meterveil.audit.model import load_model
-    from meterveil.audit.record import cut_out, load_any
     from meterveil.cli.tables import show_file
     from meterveil.data import outputs
     from meterveil.data.splits import check_recorded

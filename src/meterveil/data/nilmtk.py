@@ -13,10 +13,11 @@ import re
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date, datetime, timedelta, timezone
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -37,20 +38,12 @@ from meterveil.data.releases import choose_house, total
 from meterveil.data.stamps import check_timezone
 from meterveil.errors import InputError, how_to_install
 
-
-def _encode(text: str, encoding: str = "latin-1") -> bytes:
-    """Replace `_codecs.encode`, which old pickle protocols use for bytes."""
-    return text.encode("latin-1")
-
-
 ALLOWED: dict[tuple[str, str], Callable[..., Any]] = {
-    ("datetime", "date"): date,
-    ("datetime", "datetime"): datetime,
-    ("datetime", "timedelta"): timedelta,
-    ("datetime", "timezone"): timezone,
+    **{("datetime", kind.__name__): kind for kind in (date, datetime, timedelta, timezone)},
     ("collections", "OrderedDict"): OrderedDict,
-    ("_codecs", "encode"): _encode,
+    ("_codecs", "encode"): lambda text, encoding="latin-1": text.encode("latin-1"),
 }
+"""What a pickle may name; old protocols use `_codecs.encode` for bytes."""
 
 
 class _PlainUnpickler(pickle.Unpickler):
@@ -76,13 +69,11 @@ UNITS_BY_PREFERENCE: dict[str, Unit] = {"active": "W", "apparent": "VA", "": "W"
 TICKS_PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 
 
-@dataclass(frozen=True)
-class _Meter:
-    """Metadata of a meter."""
+class _Meter(NamedTuple):
+    """Metadata of a meter; `label` is its first appliance, by its original name if the file has that."""
 
     number: int
-    labels: tuple[str, ...]
-    """Appliances on this meter, by their original names if the file has them."""
+    label: str
     is_mains: bool
     upstream: int
 
@@ -101,7 +92,10 @@ def read_nilmtk(
     """
     file = readable_file(path)
     with _opened(file) as store:
-        number = _building(file, store, house)
+        houses = {f"house_{number}": number for number in _buildings(store)}
+        if not houses:
+            raise InputError(f"{file} has no /building<N>; it is not a file of NILMTK")
+        number = houses[choose_house(file, houses, house)]
         about = _metadata(file, store)
         meters = _meters(file, number, store[f"building{number}"])
         mains, notes = _mains(file, number, meters) if aggregate == "mains" else ([], [])
@@ -150,13 +144,6 @@ def _buildings(store: Any) -> list[int]:
     return sorted(int(name.group(1)) for name in names if name)
 
 
-def _building(file: Path, store: Any, house: int | None) -> int:
-    houses = {f"house_{number}": number for number in _buildings(store)}
-    if not houses:
-        raise InputError(f"{file} has no /building<N>; it is not a file of NILMTK")
-    return houses[choose_house(file, houses, house)]
-
-
 def _metadata(file: Path, node: Any) -> dict[str, Any]:
     data = node.attrs.get("metadata")
     if data is None:
@@ -173,20 +160,15 @@ def _meters(file: Path, number: int, building: Any) -> list[_Meter]:
     described = metadata.get("elec_meters")
     if not isinstance(described, Mapping):
         raise InputError(f"{file}: building {number} does not describe its meters (elec_meters)")
-    labels: dict[int, list[str]] = {}
+    labels: dict[int, str] = {}
     for appliance in metadata.get("appliances", []):
         for meter in appliance.get("meters", []):
             label = str(appliance.get("original_name") or appliance.get("type", "unknown"))
-            labels.setdefault(int(meter), []).append(label)
+            labels.setdefault(int(meter), label)
     return [
-        _Meter(
-            int(meter),
-            tuple(labels.get(int(meter), ())),
-            bool(about.get("site_meter")),
-            int(about.get("submeter_of") or 0),
-        )
-        for meter, about in sorted(described.items())
-        if f"elec/meter{meter}/table" in building
+        _Meter(int(n), labels.get(int(n), ""), bool(of.get("site_meter")), int(of.get("submeter_of") or 0))
+        for n, of in sorted(described.items())
+        if f"elec/meter{n}/table" in building
     ]
 
 
@@ -202,8 +184,8 @@ def _mains(file: Path, number: int, meters: Sequence[_Meter]) -> tuple[list[int]
 def _submeters(
     file: Path, number: int, meters: Sequence[_Meter], appliances: Sequence[str] | None
 ) -> tuple[dict[str, int], list[str]]:
-    plugs = [meter for meter in meters if meter.labels and not meter.is_mains]
-    names = distinct(meter.labels[0] for meter in plugs)
+    plugs = [meter for meter in meters if meter.label and not meter.is_mains]
+    names = distinct(meter.label for meter in plugs)
     known = {name: meter.number for name, meter in zip(names, plugs, strict=True)}
     wanted = choose_appliances(f"{file}: building {number}", known, appliances)
     chosen = {known[name]: name for name in wanted}
@@ -216,28 +198,28 @@ def _submeters(
 
 
 def _read_meter(file: Path, store: Any, house: int, meter: int) -> tuple[Series, Unit]:
+    """Read the power of a meter and its unit; active power is preferred."""
     group = store[f"building{house}/elec/meter{meter}"]
     table, where = group["table"], f"{file}: {group.name}"
-    column, unit = _power_column(where, table)
-    series = cached(file, f"{group.name} {column}", lambda: _minutes(where, table, column))
-    return series, unit
-
-
-def _power_column(where: str, table: Any) -> tuple[int, Unit]:
-    """Find which column of the block is power, and its unit."""
     if table.dtype.names is None or not {"index", "values_block_0"} <= set(table.dtype.names):
         raise InputError(f"{where}: its columns are {table.dtype.names}, not those of a pandas table")
     labels = load_plain(f"{where}: its column names", bytes(table.attrs.get("values_block_0_kind", b"N.")))
     pairs = [tuple(label) if isinstance(label, list | tuple) else (label, "") for label in labels or ()]
     for kind, unit in UNITS_BY_PREFERENCE.items():
         if ("power", kind) in pairs:
-            return pairs.index(("power", kind)), unit
+            column = pairs.index(("power", kind))
+            read = partial(_minutes, where, table, column)
+            return cached(file, f"{group.name} {column}", read), unit
     raise InputError(f"{where}: it measures {pairs or 'nothing known'}; power (active or apparent) is needed")
 
 
 def _minutes(where: str, table: Any, column: int) -> Series:
     """Average a table chunk by chunk, so that memory does not grow with its rows."""
-    ticks = _ticks_per_second(where, table)
+    kind = bytes(table.attrs.get("index_kind", b"datetime64")).decode("ascii", "replace")
+    resolution = kind.removeprefix("datetime64").strip("[]") or "ns"  # old versions of pandas wrote none
+    if resolution not in TICKS_PER_SECOND:
+        raise InputError(f"{where}: its index is {kind}, not a time; it is not a table of NILMTK")
+    ticks = TICKS_PER_SECOND[resolution]
     parts, ends = [], []
     for begin in range(0, len(table), ROWS_PER_CHUNK):
         seconds, watts = _samples(table[begin : begin + ROWS_PER_CHUNK], column, ticks)
@@ -258,12 +240,3 @@ def _samples(rows: Any, column: int, ticks_per_second: int) -> tuple[FloatArray,
     watts = rows["values_block_0"].reshape(len(rows), -1)[:, column].astype(np.float64)
     known = ~np.isnan(watts)
     return rows["index"][known] / ticks_per_second, watts[known]
-
-
-def _ticks_per_second(where: str, table: Any) -> int:
-    """Return the resolution of the stamps; old versions of pandas always wrote nanoseconds."""
-    kind = bytes(table.attrs.get("index_kind", b"datetime64")).decode("ascii", "replace")
-    unit = kind.removeprefix("datetime64").strip("[]") or "ns"
-    if unit not in TICKS_PER_SECOND:
-        raise InputError(f"{where}: its index is {kind}, not a time; it is not a table of NILMTK")
-    return TICKS_PER_SECOND[unit]

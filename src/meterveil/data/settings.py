@@ -66,7 +66,19 @@ def battery(path: Path | None = None, **options: float | None) -> Battery:
     values = {name: float("inf") if value is None else value for name, value in written.items()}
     values.update({name: value for name, value in options.items() if value is not None})
     built = Battery(**values)
-    _check_useful(built)
+    usable_kwh = float(built.capacity_kwh * (built.soc_max - built.soc_min))
+    if built.charge_w == 0 and built.discharge_w == 0:
+        raise InputError("this battery can do nothing: its power is 0 W; give more than 0")
+    if built.budget_kwh == 0:
+        raise InputError(
+            "this battery can do nothing: its budget_kwh is 0 a day; give more, or no limit (null in a file, "
+            "inf as an option)"
+        )
+    if usable_kwh < _LEAST_KWH:
+        raise InputError(
+            f"this battery can do next to nothing: from soc_min {built.soc_min} to soc_max {built.soc_max} "
+            f"it holds {usable_kwh:.1g} kWh; give at least {_LEAST_KWH} kWh"
+        )
     return built
 
 
@@ -81,7 +93,12 @@ def tariff(text: str) -> Tariff:
     if text == "paper":
         return PAPER_TARIFF
     if text.startswith("flat:"):
-        return flat(_price(text.removeprefix("flat:")))
+        try:
+            return flat(float(text.removeprefix("flat:")))
+        except ValueError as error:
+            if isinstance(error, InputError):
+                raise
+            raise InputError(f"{text} has no number for a price; write flat:0.25") from error
     readers: dict[str, Callable[[Path], Tariff]] = {".json": _bands, ".csv": _price_series}
     path = Path(text)
     if path.suffix.lower() not in readers:
@@ -108,31 +125,6 @@ def tariff_values(tariff: Tariff) -> dict[str, Any]:
 def library(path: Path | None = None) -> Library:
     """Read a signature library, or return the synthetic one that ships."""
     return signatures.library(path)
-
-
-def _check_useful(battery: Battery) -> None:
-    if battery.charge_w == 0 and battery.discharge_w == 0:
-        raise InputError("this battery can do nothing: its power is 0 W; give more than 0")
-    if battery.budget_kwh == 0:
-        raise InputError(
-            "this battery can do nothing: its budget_kwh is 0 a day; give more, or no limit (null in a file, "
-            "inf as an option)"
-        )
-    usable_kwh = float(battery.capacity_kwh * (battery.soc_max - battery.soc_min))
-    if usable_kwh < _LEAST_KWH:
-        raise InputError(
-            f"this battery can do next to nothing: from soc_min {battery.soc_min} to soc_max "
-            f"{battery.soc_max} it holds {usable_kwh:.1g} kWh; give at least {_LEAST_KWH} kWh"
-        )
-
-
-def _price(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError as error:
-        raise InputError(
-            f"flat:{text} has no number for a price; write a price per kWh, such as flat:0.25"
-        ) from error
 
 
 def _bands(path: Path) -> Bands:

@@ -1,10 +1,7 @@
 """Library of appliance signatures: found in data, filtered, ranked, chosen (appendix E.2), saved and read.
 
-An event is a run of minutes in which an appliance is on, with the partial minutes at its edges. Of the events
-that last 5 to 35 minutes at a median of 300 to 2,500 W, the most varied ones (standard deviation, then median
-power) make the library: at most two of each appliance and house, ten in all (D15).
-
-The library is one JSON file (docs/formats.md) that says where and when each signature was recorded. Its
+Of the uses that last 5 to 35 minutes at a median of 300 to 2,500 W, the most varied ones make the library: at
+most two of each appliance and house, ten in all (D15). The library is one JSON file (docs/formats.md). Its
 SHA-256 is checked on reading, so that results that name a library mean the same watts.
 """
 
@@ -30,7 +27,13 @@ from meterveil.data.load import describe, houses, load
 from meterveil.data.protocols import LIBRARY_DAYS, ON_THRESHOLD_W, UKDALE_EVALUATION_DAYS, on_threshold_w
 from meterveil.data.splits import Days, consecutive_pieces
 from meterveil.data.synthetic import decoy_library
-from meterveil.data.synthetic.machines import LONGEST_MIN, MEDIAN_RANGE_W, PER_APPLIANCE, SHORTEST_MIN
+from meterveil.data.synthetic.machines import (
+    LONGEST_MIN,
+    MEDIAN_RANGE_W,
+    PER_APPLIANCE,
+    SHORTEST_MIN,
+    suits_library,
+)
 from meterveil.errors import InputError
 
 APPLIANCES = ("kettle", "toaster", "microwave", "dishwasher", "washing_machine", "washer_dryer")
@@ -42,10 +45,9 @@ SUB_LIBRARIES: dict[str, int] = {"main": SIZE, "nine": 9, "seven": 7, "five": 5,
 """Name -> signatures in it: the rows of the paper's table on library size."""
 
 HEATING_W: dict[str, float] = dict.fromkeys(("washing_machine", "washer_dryer"), MEDIAN_RANGE_W[0])
-"""Thresholds of washers: only their heating suits the library, not the whole programme at about 100 W.
+"""Thresholds of washers: only their heating suits the library.
 
-By the threshold of D10 (20 W) every programme is too long and too weak, though the paper and D15 name washers
-as sources. So washer events are cut at the lowest median that the filter accepts.
+By the threshold of D10 (20 W) every programme is too long and too weak, though the paper names washers.
 """
 
 PARTLY_ON_W = min(ON_THRESHOLD_W.values())
@@ -128,8 +130,7 @@ def candidates(household: Household, house: int, days: Days) -> Iterator[Signatu
 
 def is_replayable(signature: Signature) -> bool:
     """Apply the paper's filter of length and median power."""
-    low_w, high_w = MEDIAN_RANGE_W
-    return SHORTEST_MIN <= len(signature.watts) <= LONGEST_MIN and low_w <= signature.median_w <= high_w
+    return suits_library(np.array(signature.watts))
 
 
 def ranked(signatures: Iterable[Signature]) -> list[Signature]:
@@ -150,7 +151,14 @@ def choose(found: Iterable[Signature], size: int = SIZE) -> tuple[Signature, ...
 
 def build(households: Mapping[int, Household], days: Mapping[int, Days] = LIBRARY_DAYS) -> Collection:
     """Build the library from UK-DALE houses, by number, and these days of each."""
-    _check_days(households, days)
+    unknown = [str(house) for house in households if not days.get(house)]
+    if unknown:
+        raise InputError(f"no days are set for house {', '.join(unknown)}; name days to take signatures from")
+    for row in UKDALE_EVALUATION_DAYS:
+        if row.day in days.get(row.house, ()):
+            raise InputError(
+                f"{row.day} of house {row.house} is an evaluation day; take signatures from other days"
+            )
     found = [one for house, home in households.items() for one in candidates(home, house, days[house])]
     chosen = choose(found)
     if not chosen:
@@ -179,17 +187,6 @@ def sub_library(library: Library, name: str) -> Library:
     return Collection(library.source, tuple(ranked(whole.signatures)[:size])).library()
 
 
-def _check_days(houses: Iterable[int], days: Mapping[int, Days]) -> None:
-    unknown = [str(house) for house in houses if not days.get(house)]
-    if unknown:
-        raise InputError(f"no days are set for house {', '.join(unknown)}; name days to take signatures from")
-    for row in UKDALE_EVALUATION_DAYS:
-        if row.day in days.get(row.house, ()):
-            raise InputError(
-                f"{row.day} of house {row.house} is an evaluation day; take signatures from other days"
-            )
-
-
 _ORIGIN = ("house", "day", "start")
 _HASH = "sha256"
 
@@ -208,8 +205,7 @@ def read_houses(data: Path) -> dict[int, Household]:
             f"{source} has no house {' or '.join(missing)}; "
             f"signatures are built from houses {' and '.join(map(str, LIBRARY_DAYS))} of UK-DALE, give both"
         )
-    known = houses(source)
-    return {house: _read_house(source, house, known[house]) for house in LIBRARY_DAYS}
+    return {house: _read_house(source, house, houses(source)[house]) for house in LIBRARY_DAYS}
 
 
 def _read_house(source: Path, house: int, known: tuple[str, ...]) -> Household:
@@ -226,7 +222,8 @@ def save(collection: Collection, path: Path) -> Path:
     """Write the library to a file."""
     document = json.loads(collection.library().to_json())
     for row, one in zip(document["signatures"], collection.signatures, strict=True):
-        row.update(_origin(one))
+        origin = {"house": one.house, "day": one.day and one.day.isoformat(), "start": one.start or None}
+        row.update({key: value for key, value in origin.items() if value is not None})
     frozen = {**document, _HASH: _hash_of(document)}
     return outputs.write_text(path, json.dumps(frozen, indent=1) + "\n")
 
@@ -250,12 +247,6 @@ def read(path: Path | None = None) -> Collection:
 def library(path: Path | None = None) -> Library:
     """Read the library that the battery replays, or return the synthetic one that ships."""
     return read(path).library()
-
-
-def _origin(one: Signature) -> dict[str, Any]:
-    day = one.day.isoformat() if one.day else None
-    stated = zip(_ORIGIN, (one.house, day, one.start or None), strict=True)
-    return {key: value for key, value in stated if value is not None}
 
 
 def _with_origin(one: Signature, row: Mapping[str, Any]) -> Signature:

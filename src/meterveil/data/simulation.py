@@ -147,10 +147,8 @@ class Run:
     def day(self, day: date) -> Run:
         """Cut out one civil day, with the SoC that it began with."""
         timezone = str(self.minutes.tz)
-        first, last = (
-            int(self.minutes.searchsorted(midnight(begin, timezone)))
-            for begin in (day, day + timedelta(days=1))
-        )
+        bounds = (midnight(begin, timezone) for begin in (day, day + timedelta(days=1)))
+        first, last = (int(self.minutes.searchsorted(bound)) for bound in bounds)
         inside = slice(first, last)
         arrays = ("load_w", "battery_w", "asked_w", "soc", "price", "decoy")
         cut: dict[str, Any] = {name: getattr(self, name)[inside] for name in arrays}
@@ -163,11 +161,10 @@ class Run:
         little = [day for day, share in shares.items() if share < WELL_KNOWN]
         if not little:
             return ()
-        days = (
-            f"of {len(shares)} days, {len(little)} are known for less than {WELL_KNOWN:.0%} of their minutes"
-        )
-        one = f"only {shares[little[0]]:.1%} of the minutes of {little[0]} are known"
-        return (f"{one if len(little) == 1 else days}; the battery idles in unknown minutes",)
+        doubt = f"of {len(shares)} days, {len(little)} know less than {WELL_KNOWN:.0%} of their minutes"
+        if len(little) == 1:
+            doubt = f"only {shares[little[0]]:.1%} of the minutes of {little[0]} are known"
+        return (f"{doubt}; the battery idles in unknown minutes",)
 
     def decoy_names(self) -> pd.Series[str]:
         """Name the appliance that each minute imitates; missing where no decoy runs."""
@@ -182,16 +179,9 @@ class Run:
 
     def table(self) -> pd.DataFrame:
         """Return the run as a table with one row for each minute."""
-        columns = {
-            "minute": self.minutes,
-            "load_w": self.load_w,
-            "battery_w": self.battery_w,
-            "meter_w": self.meter_w,
-            "soc": self.soc,
-            "price": self.price,
-            "decoy": self.decoy_names(),
-        }
-        return pd.DataFrame(columns)
+        names = ("load_w", "battery_w", "meter_w", "soc", "price")
+        numbers = {name: getattr(self, name) for name in names}
+        return pd.DataFrame({"minute": self.minutes, **numbers, "decoy": self.decoy_names()})
 
 
 class Figures(NamedTuple):

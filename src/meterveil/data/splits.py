@@ -35,7 +35,9 @@ class Split:
     def __post_init__(self) -> None:
         parts = {"train": self.train, "validation": self.validation, "test": self.test}
         for name, days in parts.items():
-            _check_increasing(name, days)
+            for day, after in pairwise(days):
+                if after <= day:
+                    raise InputError(f"{name}: {after} comes after {day}; give each day once, in order")
         for (name, days), (other, other_days) in combinations(parts.items(), 2):
             shared = sorted(set(days) & set(other_days))
             if shared:
@@ -147,9 +149,3 @@ def consecutive_pieces(household: Household, days: Sequence[date]) -> list[House
         household.between(ordered[low], ordered[high - 1] + timedelta(days=1))
         for low, high in pairwise(bounds)
     ]
-
-
-def _check_increasing(name: str, days: Days) -> None:
-    for day, after in pairwise(days):
-        if after <= day:
-            raise InputError(f"{name}: {after} comes after {day}; give each day once, in order")

@@ -100,9 +100,8 @@ class Lamps:
         lived_in = np.arange(rooms) < (rooms + 1) // 2
         watts = scale * np.where(lived_in, rng.uniform(40, 110, rooms), rng.uniform(9, 45, rooms))
         stay_h = np.where(lived_in, rng.uniform(0.7, 2.2, rooms), rng.uniform(0.05, 0.2, rooms))
-        return cls(
-            watts, stay_h, np.where(lived_in, rng.uniform(0.35, 0.8, rooms), rng.uniform(0.3, 0.9, rooms))
-        )
+        per_hour = np.where(lived_in, rng.uniform(0.35, 0.8, rooms), rng.uniform(0.3, 0.9, rooms))
+        return cls(watts, stay_h, per_hour)
 
     def day(self, rng: np.random.Generator, day: Day) -> Segments:
         """Switch lamps before dawn, after dusk and, rarely, on a dull day."""
@@ -119,9 +118,8 @@ class Lamps:
             return join([])
         parts = []
         for watts, stay_h, per_hour in zip(self.watts, self.stay_h, self.per_hour, strict=True):
-            start_h = np.sort(
-                rng.uniform(from_h, to_h, rng.poisson(rate * per_hour * (to_h - from_h) + 0.3 * rate))
-            )
+            visits = rng.poisson(rate * per_hour * (to_h - from_h) + 0.3 * rate)
+            start_h = np.sort(rng.uniform(from_h, to_h, visits))
             stop_h = np.minimum(start_h + stay_h * np.exp(0.6 * rng.standard_normal(start_h.size)), to_h)
             stop_h = np.minimum(stop_h, np.append(start_h[1:], to_h))
             parts.append(segments(day.at_s(start_h), day.at_s(stop_h), watts))
@@ -199,8 +197,7 @@ class HeatingPump:
             start_h = from_h
             while start_h < to_h and need > 0.1:
                 spell_h = rng.uniform(0.2, 0.6) * (0.3 + need)
-                parts.append(
-                    levels([spell_h * HOUR_S], [self.watts]).delayed(day.between(start_h, start_h)[0])
-                )
+                spell = levels([spell_h * HOUR_S], [self.watts])
+                parts.append(spell.delayed(day.between(start_h, start_h)[0]))
                 start_h += spell_h + rng.uniform(0.2, 0.6)
         return join(parts)

@@ -22,7 +22,7 @@ from meterveil.data.synthetic.machines import (
     Toaster,
     WashingMachine,
     oven,
-)
+)  # fmt: skip
 from meterveil.data.synthetic.routine import Day, Habit, Routine, child, hours_of, plan_days
 from meterveil.data.synthetic.segments import Segments, join, minute_means
 from meterveil.errors import InputError
@@ -92,13 +92,8 @@ def household(
     if days < 1:
         raise InputError(f"{days} days of a synthetic household are none; ask for at least 1")
     seed = int(rng.integers(2**63))
-    minutes = pd.date_range(
-        midnight(start, timezone),
-        midnight(start + timedelta(days=days), timezone),
-        freq="min",
-        inclusive="left",
-        unit="s",
-    )
+    first, after = midnight(start, timezone), midnight(start + timedelta(days=days), timezone)
+    minutes = pd.date_range(first, after, freq="min", inclusive="left", unit="s")
     routine = Routine.draw(child(seed, 2))
     plan = plan_days(seed, routine, start, days, timezone)
     busy = minute_means(join(day.presence() for day in plan), len(minutes))

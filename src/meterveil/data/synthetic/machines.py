@@ -19,7 +19,7 @@ from meterveil.data.synthetic.segments import (
     minute_means,
     pulses,
     wander,
-)
+)  # fmt: skip
 
 
 class Machine(Protocol):
@@ -43,7 +43,7 @@ class Kettle:
 
     @classmethod
     def draw(cls, rng: np.random.Generator) -> Kettle:
-        """Draw the kettle of one household."""
+        """Draw one of them."""
         return cls(rng.uniform(2350, 2950), rng.uniform(95, 150))
 
     def use(self, rng: np.random.Generator) -> Segments:
@@ -55,9 +55,8 @@ class Kettle:
 
     def boil(self, rng: np.random.Generator, median_s: float) -> Segments:
         """Boil about so long; the mains voltage moves the power by a percent or so."""
-        return levels(
-            [_lognormal(rng, median_s, 0.35, 40, 290)], [self.watts * (1 + 0.012 * rng.standard_normal())]
-        )
+        duration_s = _lognormal(rng, median_s, 0.35, 40, 290)
+        return levels([duration_s], [self.watts * (1 + 0.012 * rng.standard_normal())])
 
 
 @dataclass(frozen=True)
@@ -70,17 +69,15 @@ class Microwave:
 
     @classmethod
     def draw(cls, rng: np.random.Generator) -> Microwave:
-        """Draw the microwave oven of one household."""
+        """Draw one of them."""
         return cls(rng.uniform(1150, 1700), rng.uniform(25, 60), rng.uniform(50, 85))
 
     def use(self, rng: np.random.Generator) -> Segments:
         """Heat once, or stir and heat again."""
         stages = [self.heat(rng, self.median_s)]
         if rng.random() < 0.2:
-            stages += [
-                levels([rng.uniform(10, 60)], [0.5 * self.idle_w]),
-                self.heat(rng, 0.7 * self.median_s),
-            ]
+            pause = levels([rng.uniform(10, 60)], [0.5 * self.idle_w])
+            stages += [pause, self.heat(rng, 0.7 * self.median_s)]
         return chain(stages)
 
     def heat(self, rng: np.random.Generator, median_s: float) -> Segments:
@@ -131,14 +128,10 @@ class WashingMachine:
 
     @classmethod
     def draw(cls, rng: np.random.Generator) -> WashingMachine:
-        """Draw the washing machine of one household."""
-        return cls(
-            rng.uniform(1800, 2100),
-            rng.uniform(90, 190),
-            rng.uniform(280, 560),
-            rng.uniform(16, 42),
-            int(rng.integers(2, 4)),
-        )
+        """Draw one of them."""
+        ranges = ((1800, 2100), (90, 190), (280, 560), (16, 42))
+        heater_w, motor_w, spin_w, wash_min = (rng.uniform(low, high) for low, high in ranges)
+        return cls(heater_w, motor_w, spin_w, wash_min, int(rng.integers(2, 4)))
 
     def use(self, rng: np.random.Generator) -> Segments:
         """Run one programme; every fifth washes for longer."""
@@ -199,12 +192,8 @@ class Dishwasher:
         for pump_min, heat_min in zip(self.pumps_min, self.heats_min, strict=True):
             parts += [self.pump(rng, 60 * pump_min * rng.normal(1, 0.04)), self.drain(rng)]
             parts.append(self.heating(rng, 60 * heat_min * rng.uniform(0.9, 1.12)))
-        parts += [
-            self.pump(rng, rng.uniform(60, 240)),
-            self.drain(rng),
-            levels([rng.uniform(300, 900)], [3.0]),
-        ]
-        return chain(parts)
+        parts += [self.pump(rng, rng.uniform(60, 240)), self.drain(rng)]
+        return chain([*parts, levels([rng.uniform(300, 900)], [3.0])])
 
     def pump(self, rng: np.random.Generator, duration_s: float) -> Segments:
         """Circulate the water."""
@@ -242,14 +231,8 @@ class Thermostatic:
 
 def oven(rng: np.random.Generator) -> Thermostatic:
     """Draw the oven of one household."""
-    return Thermostatic(
-        watts=rng.uniform(1900, 2500),
-        hold_w=rng.uniform(30, 60),
-        preheat_s=rng.uniform(350, 700),
-        on_s=rng.uniform(30, 80),
-        off_s=rng.uniform(90, 200),
-        median_s=rng.uniform(1200, 2200),
-    )
+    ranges = ((1900, 2500), (30, 60), (350, 700), (30, 80), (90, 200), (1200, 2200))
+    return Thermostatic(*(rng.uniform(low, high) for low, high in ranges))
 
 
 @dataclass(frozen=True)
@@ -292,12 +275,17 @@ def decoy_signatures(rng: np.random.Generator) -> list[tuple[str, FloatArray]]:
             return drawn
 
 
+def suits_library(watts: FloatArray) -> bool:
+    """Apply the paper's filter of length and median power to one use."""
+    low_w, high_w = MEDIAN_RANGE_W
+    return SHORTEST_MIN <= watts.size <= LONGEST_MIN and bool(low_w <= np.median(watts) <= high_w)
+
+
 def _signature(rng: np.random.Generator, draw: Callable[[np.random.Generator], Segments]) -> FloatArray:
     while True:
         use = draw(rng).delayed(rng.uniform(0, MINUTE_S))
         watts = np.round(minute_means(use, int(np.ceil(use.end_s / MINUTE_S))), 1)
-        low_w, high_w = MEDIAN_RANGE_W
-        if SHORTEST_MIN <= watts.size <= LONGEST_MIN and low_w <= np.median(watts) <= high_w:
+        if suits_library(watts):
             return watts
 
 
@@ -315,14 +303,6 @@ def _two_rounds(rng: np.random.Generator) -> Segments:
     return chain([toaster.round(rng), levels([rng.uniform(5, 25)], [0.0]), toaster.round(rng)])
 
 
-def _long_heat(rng: np.random.Generator) -> Segments:
-    return Microwave.draw(rng).heat(rng, 360.0)
-
-
-def _washing(rng: np.random.Generator) -> Segments:
-    return WashingMachine.draw(rng).heating(rng)
-
-
 def _dishwashing(rng: np.random.Generator) -> Segments:
     dishwasher = Dishwasher.draw(rng)
     return dishwasher.heating(rng, MINUTE_S * min(dishwasher.heats_min))
@@ -331,7 +311,7 @@ def _dishwashing(rng: np.random.Generator) -> Segments:
 _LONG_USES: dict[str, Callable[[np.random.Generator], Segments]] = {
     "kettle": _long_boil,
     "toaster": _two_rounds,
-    "microwave": _long_heat,
-    "washing_machine": _washing,
+    "microwave": lambda rng: Microwave.draw(rng).heat(rng, 360.0),
+    "washing_machine": lambda rng: WashingMachine.draw(rng).heating(rng),
     "dishwasher": _dishwashing,
 }
