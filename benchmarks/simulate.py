@@ -30,8 +30,8 @@ from meterveil.core.scenario import Scenario
 from meterveil.core.tariff import PAPER_TARIFF
 from meterveil.data import synthetic
 from meterveil.defenders.baselines import RandomDecoys
+from meterveil.plots.html import save
 from meterveil.plots.look import CYCLE, figure_of
-from meterveil.plots.saving import save
 from plain_gymnasium import PlainHousehold
 
 BATCH, LARGE_BATCH, CORES = 256, 4096, 2

@@ -56,7 +56,7 @@ from meterveil.defenders.run_folder import CHECKPOINT, own_randomness
 from meterveil.defenders.trained_policies import ManagerPolicy, Mlp
 from meterveil.defenders.training_settings import MANAGER_PRESETS, ManagerSettings
 from meterveil.plots import look
-from meterveil.plots.saving import save
+from meterveil.plots.html import save
 
 PROBE, FAMILY = "probe", "all six"
 """Readers beside the attackers: the probe, and the mean of the paper's six attackers."""

@@ -31,7 +31,7 @@ from meterveil.defenders.defence import Defence, common_setup, find_defences
 from meterveil.defenders.trained_policies import ManagerPolicy
 from meterveil.errors import InputError
 from meterveil.plots import look
-from meterveil.plots.saving import save
+from meterveil.plots.html import save
 
 PLAYS = 5
 """Number of times that each day is simulated, by one policy or by one policy of each training."""

@@ -24,9 +24,8 @@ from meterveil.data.simulation import figures
 from meterveil.defenders.defence import Defence, common_setup
 from meterveil.defenders.run_folder import load_trained
 from meterveil.errors import InputError
-from meterveil.plots.library import library_figure
-from meterveil.plots.saving import save
-from meterveil.plots.simulation import day_figure
+from meterveil.plots.html import save
+from meterveil.plots.simulation import day_figure, library_figure
 
 INDEX = "report-pictures.json"
 WIDTH_PX = 1000

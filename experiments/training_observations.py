@@ -37,7 +37,7 @@ from meterveil.defenders.manager.probes import Probe, train_probe
 from meterveil.defenders.trained_policies import ManagerPolicy, Mlp
 from meterveil.defenders.training_settings import MANAGER_PRESETS, ManagerSettings
 from meterveil.plots import look
-from meterveil.plots.saving import save
+from meterveil.plots.html import save
 
 PROBES = ("transformer", "lstm", "cnn")
 PLAYS = 10

@@ -12,7 +12,7 @@ from meterveil.cli import app
 from meterveil.data.protocols import LIBRARY_DAYS
 from meterveil.data.signatures import library, read
 from meterveil.data.synthetic import decoy_library
-from meterveil.plots.library import library_figure
+from meterveil.plots.simulation import library_figure
 
 
 @pytest.fixture

@@ -19,11 +19,9 @@ from meterveil.data.household import Household
 from meterveil.data.simulation import Setup
 from meterveil.errors import InputError
 from meterveil.plots.household import coverage_figure, household_figure
-from meterveil.plots.html import Section, figure_html, page, render
-from meterveil.plots.library import library_figure
+from meterveil.plots.html import Section, figure_html, page, render, save
 from meterveil.plots.look import clock
-from meterveil.plots.saving import save
-from meterveil.plots.simulation import day_figure, days_figure
+from meterveil.plots.simulation import day_figure, days_figure, library_figure
 
 LIBRARY = Library.of([("kettle", [2000.0, 2500.0, 400.0]), ("lamp", [60.0] * 8)], source="by hand")
 DAY = date(2024, 4, 15)
@@ -229,6 +227,6 @@ def test_a_picture_without_a_browser_says_what_to_install(tmp_path, monkeypatch)
 
 
 def test_a_picture_without_kaleido_says_how_to_get_it(tmp_path, monkeypatch):
-    monkeypatch.setattr("meterveil.plots.saving.find_spec", lambda name: None)
+    monkeypatch.setattr("meterveil.plots.html.find_spec", lambda name: None)
     with pytest.raises(InputError, match=r"pip install -c constraints\.txt -e '\.\[pictures\]'"):
         save(library_figure(LIBRARY), tmp_path / "x.png")

@@ -22,7 +22,7 @@ from meterveil.data.load import load
 from meterveil.data.protocols import REDD_HOUSE2
 from meterveil.defenders.defence import common_setup, find_defence, find_defences
 from meterveil.errors import InputError
-from meterveil.plots.evaluation import Point, defences_figure
+from meterveil.plots.attack import Point, defences_figure
 
 SEEDS = 3
 RESULTS = Path(__file__).parents[2] / "results"

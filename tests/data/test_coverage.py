@@ -4,9 +4,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from meterveil.bench.household_page import channel_rows
 from meterveil.data.coverage import by_day, channels, events, general_notes, longest_gaps, silent_channels
 from meterveil.data.household import Household
+from meterveil.plots.household import channel_rows
 
 MINUTES = pd.date_range("2024-03-30", periods=1440 + 1380, freq="min", tz="Europe/London", unit="s")
 

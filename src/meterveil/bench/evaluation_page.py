@@ -20,8 +20,7 @@ from meterveil.bench.results import ThreatModel
 from meterveil.data import outputs
 from meterveil.data.protocols import PROTOCOLS
 from meterveil.defenders.training_settings import MANAGER
-from meterveil.plots.attack import Score, label
-from meterveil.plots.evaluation import METRICS, Point, defences_figure, reading_figure
+from meterveil.plots.attack import EVALUATED, Point, Score, defences_figure, label, reading_figure
 from meterveil.plots.html import Section, page
 from meterveil.plots.look import readable
 from meterveil.plots.simulation import day_figure
@@ -129,10 +128,10 @@ def reading_chart(result: Result) -> go.Figure:
             "raw": _means(every, metric, masked=False),
             **{threat: _means(cases, metric, masked=True) for threat, cases in result.cases.items()},
         }
-        for metric in METRICS
+        for metric in EVALUATED
     }
     targets = result.spec.trial.targets
-    prior = {metric: mean(np.array([mean(result.prior[t, metric]) for t in targets])) for metric in METRICS}
+    prior = {metric: mean(np.array([mean(result.prior[t, metric]) for t in targets])) for metric in EVALUATED}
     return reading_figure(
         scores, prior, f"{title_of(result)}: attackers without and with {result.defence.name}"
     )

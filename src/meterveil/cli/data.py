@@ -34,11 +34,11 @@ def show(
     appliances: opt.Appliances = None,
 ) -> None:
     """Show the coverage of a household, channel by channel, its time zone, and a picture of one day."""
-    from meterveil.bench.household_page import write_household
     from meterveil.bench.simulation import first_day
     from meterveil.data import outputs
     from meterveil.data.load import houses, load
     from meterveil.data.splits import check_recorded
+    from meterveil.plots.household import write_household
 
     several = houses(path) if house is None else {}
     if len(several) > 1:
@@ -66,9 +66,9 @@ def _list_houses(path: str, houses: dict[int, tuple[str, ...]]) -> None:
 
 
 def _describe(household: Household) -> None:
-    from meterveil.bench.household_page import channel_rows, gap_rows
     from meterveil.cli.tables import show_line, show_notes, show_table
     from meterveil.data.coverage import general_notes
+    from meterveil.plots.household import channel_rows, gap_rows
 
     first, last = household.minutes[0], household.minutes[-1]
     title = (

@@ -60,8 +60,8 @@ def show(
     from meterveil.cli.tables import show_file
     from meterveil.data import outputs
     from meterveil.data.signatures import read
-    from meterveil.plots.library import library_figure
-    from meterveil.plots.saving import check_picture, save
+    from meterveil.plots.html import check_picture, save
+    from meterveil.plots.simulation import library_figure
 
     check_picture(out)
     outputs.folder(out.parent, [out.name] if out.suffix.lower() == ".html" else [])

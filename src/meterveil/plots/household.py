@@ -1,23 +1,73 @@
-"""Figures of a record: a day with every appliance, and the share of known minutes."""
+"""Page, tables and figures of a record: a day with every appliance, and the share of known minutes."""
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import date, timedelta
+from pathlib import Path
 
 import numpy as np
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from meterveil.core.arrays import KWH_PER_W_MINUTE
-from meterveil.data.coverage import all_channels, by_day
+from meterveil.data import outputs
+from meterveil.data.coverage import (
+    LITTLE_KNOWN,
+    Channel,
+    all_channels,
+    by_day,
+    channels,
+    general_notes,
+    longest_gaps,
+    silent_channels,
+)
 from meterveil.data.household import FloatArray, Household
 from meterveil.plots import look
+from meterveil.plots.html import Section, page
 
 _PANEL_PX = 104
 _LEAST_RANGE_W = 10.0
 """Smallest range of an axis, so that standby noise looks like zero."""
 _KNOWN_COLOURS = {0.0: "#f1f3f4", 0.01: "#D55E00", 50.0: "#F5C09A", 90.0: "#A9CFE6", 100.0: look.METER}
 """Percent of known minutes -> colour: grey for none, orange for few, and a step between most and all."""
+
+
+def write_household(household: Household, day: date | None, folder: Path) -> Path:
+    """Write the page; without a day, as in a record that holds no whole one, it shows the whole record."""
+    part = household.day(day) if day else household
+    first, last = part.minutes[0], part.minutes[-1]
+    words = "".join(letter if letter.isalnum() else "-" for letter in household.name.lower())
+    name = f"{words}-{first.date()}.html"
+    outputs.folder(folder, [name])
+    silent = ", ".join(silent_channels(part)).replace("_", " ")
+    missing = f"No reading: {silent}." if silent else ""
+    heading = f"{first:%A %d %B %Y}" if day else f"{first:%d %B %Y %H:%M} to {last:%d %B %Y %H:%M}"
+    sections = [
+        Section(heading, missing, (), household_figure(part, heading)),
+        Section("Known minutes of every day", "", channel_rows(household), coverage_figure(household)),
+    ]
+    intro = look.sentences([f"Times are local, {household.timezone}", *general_notes(household)])
+    return outputs.write_text(folder / name, page(household.name, sections, intro))
+
+
+def channel_rows(household: Household) -> list[list[str]]:
+    """Describe every channel, the head of the table first."""
+    rows = [["channel", "known", "unit", "energy/day", "notes"]]
+    for channel in channels(household):
+        notes = "; ".join(channel.notes)
+        rows.append([channel.name, f"{channel.coverage:.1%}", channel.unit, _energy(channel), notes])
+    return rows
+
+
+def gap_rows(household: Household) -> list[list[str]]:
+    """List the longest gaps, the head of the table first."""
+    rows = [["channels", "from", "minutes"]]
+    total = len(household.appliances_w) + 1
+    for gap in longest_gaps(household):
+        first, others = gap.channels[0], len(gap.channels) - 1
+        who = "all" if others + 1 == total > 1 else f"{first} and {others} more" if others else first
+        rows.append([who, f"{gap.start:%Y-%m-%d %H:%M}", f"{gap.minutes:,}"])
+    return rows
 
 
 def household_figure(part: Household, when: str) -> go.Figure:
@@ -70,3 +120,14 @@ def _panel_title(part: Household, name: str, watts: FloatArray) -> str:
 def _range_w(watts: FloatArray) -> list[float]:
     low, high = float(np.nanmin(watts)), float(np.nanmax(watts))
     return [min(low * 1.05, 0.0), max(high * 1.08, _LEAST_RANGE_W)]
+
+
+def _energy(channel: Channel) -> str:
+    """Write the energy per day, or the energy of the known days where these are few."""
+    unit = f"k{channel.unit}h"
+    if channel.known_days == 0:
+        return ""
+    if channel.coverage >= LITTLE_KNOWN:
+        return f"{channel.energy_kwh_per_day:.2f}\u00a0{unit}"
+    energy_kwh = channel.energy_kwh_per_day * channel.known_days
+    return f"{energy_kwh:.2f}\u00a0{unit} in {channel.known_days:.1f}\u00a0days".replace(" ", "\u00a0")

@@ -1,4 +1,4 @@
-"""Pages to open in a browser: sections, tables and figures in one file that needs no network.
+"""Pages to open in a browser, in one file that needs no network, and figures as pictures.
 
 Every page is `templates/page.html`: `page` fills it, `render` fills a template that extends it.
 Figures are drawn by plotly.js's basic bundle (scatter, bar and pie only), which a page holds once.
@@ -12,6 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import plotly.graph_objects as go
@@ -19,7 +21,8 @@ from jinja2 import ChoiceLoader, Environment, PackageLoader
 from markupsafe import Markup
 
 from meterveil import __version__
-from meterveil.data.outputs import GENERATOR
+from meterveil.data.outputs import GENERATOR, write_text, write_whole
+from meterveil.errors import InputError, how_to_install
 
 _SCRIPT_MARK = "<!--plotly-->"
 _FIGURE_CLASS = "plotly-graph-div"
@@ -37,6 +40,9 @@ document.addEventListener("DOMContentLoaded", () => draw(document));
 document.addEventListener("toggle", event => draw(event.target), true);
 """
 """Draws the figures that are not folded away, and the others when their section is opened."""
+
+_SCALE = 2
+"""Pixels of a picture per pixel of its layout, for sharp text on modern screens."""
 
 
 @dataclass(frozen=True)
@@ -103,6 +109,33 @@ def figure_html(figure: go.Figure) -> Markup:
 def slug(heading: str) -> str:
     """Turn a heading into the name of an anchor."""
     return re.sub(r"[^a-z0-9]+", "-", heading.lower()).strip("-")
+
+
+def check_picture(path: Path) -> Path:
+    """Refuse a picture that cannot be saved under this name, before any work is done for it."""
+    kind = path.suffix.lower()
+    if kind not in (".html", ".png", ".svg"):
+        raise InputError(f"a picture cannot be saved as {path.name}; use a name in .html, .png or .svg")
+    if kind != ".html" and find_spec("kaleido") is None:
+        raise InputError(f"saving {kind} needs kaleido; get it with {how_to_install('pictures')}")
+    return path
+
+
+def save(figure: go.Figure, path: Path, width: int = 1200) -> Path:
+    """Write a figure as a self-contained .html page, or as a .png or .svg picture."""
+    kind = check_picture(path).suffix.lower()
+    if kind == ".html":
+        return write_text(path, page(figure.layout.title.text or path.stem, [Section(figure=figure)]))
+    try:
+        return write_whole(
+            path,
+            lambda temporary: figure.write_image(temporary, format=kind[1:], width=width, scale=_SCALE),
+        )
+    except RuntimeError as error:
+        raise InputError(
+            f"saving {kind} needs Chrome or Chromium; install one, or save as .html "
+            f"({str(error).strip().splitlines()[0]})"
+        ) from error
 
 
 @cache

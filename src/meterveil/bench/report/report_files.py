@@ -25,8 +25,8 @@ from meterveil.bench.report.leaderboard import read_submitted
 from meterveil.bench.report.report_page import Report, ranking, report_page
 from meterveil.data import outputs
 from meterveil.errors import InputError
+from meterveil.plots.html import save
 from meterveil.plots.report import ranking_figure
-from meterveil.plots.saving import save
 
 PAGE, TABLES = "report.html", "tables"
 _COLUMNS = (
