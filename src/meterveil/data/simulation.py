@@ -161,7 +161,8 @@ class Run:
         little = [day for day, share in shares.items() if share < WELL_KNOWN]
         if not little:
             return ()
-        doubt = f"of {len(shares)} days, {len(little)} know less than {WELL_KNOWN:.0%} of their minutes"
+        share = f"{WELL_KNOWN:.0%} of their minutes"
+        doubt = f"of {len(shares)} days, {len(little)} are known for less than {share}"
         if len(little) == 1:
             doubt = f"only {shares[little[0]]:.1%} of the minutes of {little[0]} are known"
         return (f"{doubt}; the battery idles in unknown minutes",)
