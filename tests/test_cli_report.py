@@ -187,12 +187,6 @@ def test_a_required_figure_may_be_empty_where_the_note_says_why(entry, tmp_path)
     assert problems(tmp_path, explained) == ""
 
 
-def test_a_baseline_that_moves_too_little_does_not_count(entry, tmp_path):
-    moved = entry["metric"].eq("throughput_kwh") & entry["defence"].eq("random_equal")
-    assert "random baseline" not in problems(tmp_path, entry.assign(value=entry["value"].mask(moved, 3.6)))
-    assert "random baseline" in problems(tmp_path, entry.assign(value=entry["value"].mask(moved, 3.5)))
-
-
 @pytest.mark.parametrize("commit", ["", "0123abc-dirty", "yesterday"])
 def test_a_run_names_a_clean_commit(entry, tmp_path, commit):
     folder = written(tmp_path, entry)
@@ -209,3 +203,9 @@ def test_an_incomplete_submission_writes_nothing(entry, tmp_path):
     assert result.exit_code == 2
     assert "nothing was written" in said(result)
     assert not (tmp_path / "submitted").exists()
+
+
+def test_a_baseline_that_moves_too_little_does_not_count(entry, tmp_path):
+    moved = entry["metric"].eq("throughput_kwh") & entry["defence"].eq("random_equal")
+    assert "random baseline" not in problems(tmp_path, entry.assign(value=entry["value"].mask(moved, 3.6)))
+    assert "random baseline" in problems(tmp_path, entry.assign(value=entry["value"].mask(moved, 3.5)))

@@ -61,14 +61,6 @@ def test_a_folder_that_cannot_be_written_is_refused_before_any_work(tmp_path, mo
     assert {path.name for path in tmp_path.iterdir()} == {"file"}
 
 
-def test_a_broken_library_is_refused_before_any_work(tmp_path):
-    (tmp_path / "library.json").write_text('{"broken')
-    result = run(*CELLS, "--library", tmp_path / "library.json", "--results", tmp_path / "results")
-    assert result.exit_code == 2
-    assert "library.json" in words_of(result)
-    assert {path.name for path in tmp_path.iterdir()} == {"library.json"}
-
-
 def test_data_without_ukdale_need_a_library(tmp_path):
     (tmp_path / "data" / "redd").mkdir(parents=True)
     result = run("--dataset", "redd", "--results", tmp_path / "results", "--data", tmp_path / "data")

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import sync_playwright
 
-from meterveil.bench.report.report_files import read_report, write_report
+from meterveil.bench.report.report_page import read_report, write_report
 
 RECORDED = Path(__file__).parents[1] / "results"
 MOST_PX = {1280: 3000, 390: 4000}

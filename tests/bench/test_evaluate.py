@@ -262,44 +262,6 @@ def test_trained_defences_are_measured_with_one_run_for_each_seed(home, undefend
         evaluate(undefended, find_defence(str(seen)))
 
 
-def test_runs_bring_their_own_signatures_battery_and_tariff(home, setup, tmp_path):
-    library = setup.library.subset([0, 1, 2])
-    small = {"capacity_kwh": 2.0}
-    runs = [write_run(tmp_path / name, home.name, (), library=library, battery=small) for name in "ab"]
-    defences = find_defences([str(run) for run in runs])
-    assert common_setup(defences).library.digest() == library.digest()
-    assert common_setup(defences).battery == Battery(capacity_kwh=2.0)
-    other = find_defence(str(write_run(tmp_path / "c", home.name, (), battery=small)))
-    with pytest.raises(InputError, match="signatures that differ"):
-        common_setup([*defences, other])
-    larger = find_defence(str(write_run(tmp_path / "d", home.name, (), library=library)))
-    with pytest.raises(InputError, match="different settings of battery"):
-        common_setup([*defences, larger])
-    assert common_setup([*defences, larger], battery=Battery()).battery == Battery()
-
-
-@pytest.mark.parametrize(
-    ("names", "words"),
-    [
-        (["magic"], "no defence and no folder 'magic'; known are none, random"),
-        (["random_equal:much"], "no number of kWh a day"),
-        (["random_equal:-1"], "0 or more"),
-        (["flat", "none", "flat"], "flat is named twice"),
-    ],
-)
-def test_an_unknown_or_repeated_defence_is_refused(names, words):
-    with pytest.raises(InputError, match=words):
-        find_defences(names)
-
-
-def test_a_folder_without_a_training_is_refused(tmp_path):
-    for content in ("", '{"format": "something-else"}'):
-        if content:
-            (tmp_path / "run.json").write_text(content)
-        with pytest.raises(InputError, match="holds no training"):
-            find_defence(str(tmp_path))
-
-
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
@@ -311,11 +273,6 @@ def test_a_folder_without_a_training_is_refused(tmp_path):
 def test_what_cannot_be_measured_is_refused(undefended, changes, words):
     with pytest.raises(InputError, match=words):
         dataclasses.replace(undefended.spec, **changes)
-
-
-def test_a_day_without_any_appliance_is_refused(trial, setup):
-    with pytest.raises(InputError, match="no appliance was used on 2024-04-19"):
-        Spec(dataclasses.replace(trial, targets=()), setup)
 
 
 def test_the_papers_figures_are_shown_on_its_own_day(home, trial, setup, tmp_path):
@@ -353,3 +310,38 @@ def test_recorded_figures_come_out_again_to_the_digit(real_data):
             assert digits.equals(known[column].map("{:.6g}".format)), column
         np.testing.assert_allclose(fresh["p"], known["p"], rtol=1e-5, atol=1e-30)
         assert fresh[["seeds", "n_days", "note"]].equals(known[["seeds", "n_days", "note"]])
+
+
+def test_runs_bring_their_own_signatures_battery_and_tariff(home, setup, tmp_path):
+    library = setup.library.subset([0, 1, 2])
+    small = {"capacity_kwh": 2.0}
+    runs = [write_run(tmp_path / name, home.name, (), library=library, battery=small) for name in "ab"]
+    defences = find_defences([str(run) for run in runs])
+    assert common_setup(defences).library.digest() == library.digest()
+    assert common_setup(defences).battery == Battery(capacity_kwh=2.0)
+    other = find_defence(str(write_run(tmp_path / "c", home.name, (), battery=small)))
+    with pytest.raises(InputError, match="signatures that differ"):
+        common_setup([*defences, other])
+    larger = find_defence(str(write_run(tmp_path / "d", home.name, (), library=library)))
+    with pytest.raises(InputError, match="different settings of battery"):
+        common_setup([*defences, larger])
+    assert common_setup([*defences, larger], battery=Battery()).battery == Battery()
+
+
+@pytest.mark.parametrize(
+    ("names", "words"),
+    [
+        (["magic"], "no defence and no folder 'magic'; known are none, random"),
+        (["random_equal:much"], "no number of kWh a day"),
+        (["random_equal:-1"], "0 or more"),
+        (["flat", "none", "flat"], "flat is named twice"),
+    ],
+)
+def test_an_unknown_or_repeated_defence_is_refused(names, words):
+    with pytest.raises(InputError, match=words):
+        find_defences(names)
+
+
+def test_a_day_without_any_appliance_is_refused(trial, setup):
+    with pytest.raises(InputError, match="no appliance was used on 2024-04-19"):
+        Spec(dataclasses.replace(trial, targets=()), setup)

@@ -118,10 +118,6 @@ def test_unknown_names_are_refused(named, words):
         choose(**named)
 
 
-def test_the_beginning_of_a_table_name_is_enough_if_it_is_unique():
-    assert choose(["battery"]) == choose(["battery_sensitivity"])
-
-
 def test_quick_effort_shortens_trainings_and_changes_no_label():
     quick, full = choose(effort=QUICK), choose(effort=FULL)
     assert [(entry.table, entry.row, entry.cell.title) for entry in quick] == [
@@ -168,16 +164,6 @@ def test_a_difference_needs_what_both_defences_need(label, table, threat, worksp
     needed = {need for key in tasks_by_kind(both)["measure"] for need in both.tasks[key].needs}
     assert set(gap.tasks[measure].needs) == needed
     assert set(gap.tasks) - {measure} == set(both.tasks) - tasks_by_kind(both)["measure"]
-
-
-def test_a_rationed_defence_shares_trainings_but_not_adaptive_attackers(workspace):
-    rationed, ours = (
-        tasks_by_kind(plan(cells(["remedies"], ["synthetic"], ["adaptive"], QUICK, [row]), workspace))
-        for row in ("rationed, one day", "ours, one day")
-    )
-    assert rationed["train"] == ours["train"]
-    assert len(rationed["adapt"]) == len(ours["adapt"])
-    assert not rationed["adapt"] & ours["adapt"]
 
 
 def test_a_key_changes_with_everything_that_can_change_a_figure(workspace, tmp_path, monkeypatch):

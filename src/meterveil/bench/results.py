@@ -193,10 +193,11 @@ def write(
     texts: dict[Path, str] = {}
     for name, part in fresh.groupby(_file_names(fresh)):
         path = folder / str(name)
-        known = [_without(read_file(path), replaced)] if path.exists() else []
+        known = [_without_runs(read_file(path), replaced)] if path.exists() else []
         texts[path] = to_csv(pd.concat([*known, part], ignore_index=True))
-    used = {key for path in folder.glob("*.csv") if path not in texts for key in _run_keys(path)}
-    used |= {key for text in texts.values() for key in pd.read_csv(StringIO(text), dtype=str)["run"]}
+    files: list[Path | StringIO] = [path for path in folder.glob("*.csv") if path not in texts]
+    files += map(StringIO, texts.values())
+    used = {key for file in files for key in pd.read_csv(file, usecols=["run"], dtype=str)["run"]}
     known_runs = read_runs(folder) | {run.key: run for run in runs}
     texts[folder / RUNS] = runs_text(run for key, run in known_runs.items() if key in used)
     outputs.write_all({path: outputs.text_writer(text) for path, text in texts.items()})
@@ -213,7 +214,7 @@ def check_effort(
         path = folder / str(name)
         if not path.exists():
             continue
-        known = _without(read_file(path), {*replaced, *coming})
+        known = _without_runs(read_file(path), {*replaced, *coming})
         for row in known.merge(part, on=list(IDENTITY), suffixes=("", "_new")).to_dict("records"):
             old, new = recorded.get(row["run"], {}), coming.get(row["run_new"], {})
             lost = set(old.get("attackers", ())) - set(new.get("attackers", old.get("attackers", ())))
@@ -299,12 +300,8 @@ def _effort_text(seeds: int, settings: Mapping[str, Any]) -> str:
     return ", ".join(parts)
 
 
-def _without(table: pd.DataFrame, runs: Collection[str]) -> pd.DataFrame:
+def _without_runs(table: pd.DataFrame, runs: Collection[str]) -> pd.DataFrame:
     return table[~table["run"].isin(list(runs))]
-
-
-def _run_keys(path: Path) -> set[str]:
-    return set(pd.read_csv(path, usecols=["run"], dtype=str)["run"].dropna())
 
 
 def _git(folder: Path, *words: str) -> str:

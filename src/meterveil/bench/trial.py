@@ -27,14 +27,7 @@ from meterveil.data.protocols import (
     EvaluationDay,
     Protocol,
 )
-from meterveil.data.splits import (
-    HELD_OUT_COVERAGE,
-    Days,
-    check_recorded,
-    day_coverage,
-    day_range,
-    only_days,
-)
+from meterveil.data.splits import HELD_OUT_COVERAGE, Days, check_recorded, day_coverage, only_days
 from meterveil.errors import InputError
 
 DayChoice = Literal["paper", "many"]
@@ -158,10 +151,9 @@ class Trial:
 
 def check_days(name: str) -> DayChoice:
     """Refuse an unknown choice of days."""
-    for choice in DAY_LABELS:
-        if choice == name:
-            return choice
-    raise InputError(f"there are no days {name!r}; known are {' and '.join(DAY_LABELS)}")
+    if name not in DAY_LABELS:
+        raise InputError(f"there are no days {name!r}; known are {' and '.join(DAY_LABELS)}")
+    return cast(DayChoice, name)
 
 
 def own_house(
@@ -301,36 +293,27 @@ def crossing_trials(dataset: str, seed: int = 0) -> list[Trial]:
 
 
 def _span(days: Days) -> str:
-    ends = dict.fromkeys([str(days[0]), str(days[-1])]) if days else {}
-    return "..".join(ends)
+    return "..".join(dict.fromkeys([str(day) for day in (*days[:1], *days[-1:])]))
 
 
-def _april(*days: int) -> Days:
-    return tuple(date(2011, 4, day) for day in days)
+def _days(month: str, *numbers: int) -> Days:
+    return tuple(date.fromisoformat(f"{month}-{number:02}") for number in numbers)
 
 
-def _may(*days: int) -> Days:
-    return tuple(date(2011, 5, day) for day in days)
-
-
-_UKDALE_1 = (HouseDays("ukdale", 1, UKDALE_HOUSE1.training),)
-_REDD_1_AND_3 = (
-    HouseDays("redd", 1, (*_april(20, 22, 23, 24, 25, 27, 30), *_may(1, 2, 23))),
-    HouseDays("redd", 3, (*_april(18, 20, 22, 23, 26, 27), *_may(23, 26))),
-)
-
-_REDD_2 = HouseDays("redd", 2, _april(20, 22, 23, 24, 25, 26, 27, 28, 29, 30))
-_UKDALE_2 = HouseDays("ukdale", 2, day_range(date(2013, 7, 8), date(2013, 7, 22)))
-_MARCH_2014 = day_range(date(2014, 3, 11), date(2014, 3, 26))
-_REFIT_2 = HouseDays("refit", 2, tuple(day for day in _MARCH_2014 if day.day != 21))
+_REDD_1 = HouseDays("redd", 1, (*_days("2011-04", 20, 22, 23, 24, 25, 27, 30), *_days("2011-05", 1, 2, 23)))
+_REDD_2 = HouseDays("redd", 2, _days("2011-04", 20, 22, 23, 24, 25, 26, 27, 28, 29, 30))
+_REDD_3 = HouseDays("redd", 3, (*_days("2011-04", 18, 20, 22, 23, 26, 27), *_days("2011-05", 23, 26)))
+_UKDALE_1 = HouseDays("ukdale", 1, UKDALE_HOUSE1.training)
+_UKDALE_2 = HouseDays("ukdale", 2, _days("2013-07", *range(8, 22)))
+_REFIT_2 = HouseDays("refit", 2, _days("2014-03", *range(11, 21), *range(22, 26)))
 _KITCHEN = ("kettle", "microwave", "dishwasher")
-_ALSO_LEARNED = UKDALE_HOUSE1.many_day_targets
+_LEARNED = UKDALE_HOUSE1.many_day_targets
 
 CROSSINGS: Mapping[str, tuple[Trial, ...]] = {
-    "redd": (Trial(_REDD_1_AND_3, _REDD_2, ("fridge", *_KITCHEN[1:]), _span(_REDD_2.days)),),
+    "redd": (Trial((_REDD_1, _REDD_3), _REDD_2, ("fridge", *_KITCHEN[1:]), _span(_REDD_2.days)),),
     "ukdale": (
-        Trial(_UKDALE_1, _UKDALE_2, ("fridge", *_KITCHEN), _span(_UKDALE_2.days), _ALSO_LEARNED),
-        Trial(_UKDALE_1, _REFIT_2, _KITCHEN, _span(_REFIT_2.days), _ALSO_LEARNED),
+        Trial((_UKDALE_1,), _UKDALE_2, ("fridge", *_KITCHEN), _span(_UKDALE_2.days), _LEARNED),
+        Trial((_UKDALE_1,), _REFIT_2, _KITCHEN, _span(_REFIT_2.days), _LEARNED),
     ),
 }
 """Data set that is learned from -> crossings.

@@ -35,7 +35,7 @@ def report(
     from meterveil.bench.report.claims import claim_rows, claims, write_markdown
     from meterveil.bench.report.claims import markdown as claims_table
     from meterveil.bench.report.comparison import missing
-    from meterveil.bench.report.report_files import read_report, write_leaderboards, write_report
+    from meterveil.bench.report.report_page import read_report, write_leaderboards, write_report
     from meterveil.bench.results import read_runs
     from meterveil.cli.tables import show_file, show_notes, show_table
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pandas as pd
 import plotly.graph_objects as go
@@ -84,16 +84,8 @@ def bars_figure(panels: Mapping[str, pd.DataFrame], title: str = "") -> go.Figur
     for row, table in enumerate(panels.values(), start=1):
         for column, words, colour in (("paper", "paper", PAPER), ("ours", "measured", look.METER)):
             if table[column].notna().any():
-                bar = go.Bar(
-                    x=table["name"],
-                    y=table[column],
-                    name=words,
-                    legendgroup=words,
-                    marker_color=colour,
-                    showlegend=row == 1,
-                    hovertemplate="%{x}: %{y:.1f}",
-                )
-                figure.add_trace(bar, row, 1)
+                axes = {"x": table["name"], "y": table[column], "hovertemplate": "%{x}: %{y:.1f}"}
+                figure.add_trace(_bar(words, colour, row == 1, **axes), row, 1)
     look.head_panels(figure)
     figure.update_xaxes(type="category", automargin=True, autotickangles=[0, 90])
     figure.update_yaxes(ticksuffix=" %")
@@ -163,15 +155,8 @@ def cases_figure(cases: pd.DataFrame, metrics: Mapping[str, str], title: str = "
             ("ours", "with ours", look.METER),
             ("paper", "with the paper's", look.HIDDEN),
         ):
-            bar = go.Bar(
-                x=panel["attacker"].map(label),
-                y=panel[kind].round(3),
-                name=words,
-                legendgroup=words,
-                marker_color=colour,
-                showlegend=number == 0,
-            )
-            figure.add_trace(bar, row, column)
+            axes = {"x": panel["attacker"].map(label), "y": panel[kind].round(3)}
+            figure.add_trace(_bar(words, colour, number == 0, **axes), row, column)
         if panel["ours"].isna().all():
             place = {"xref": "x domain", "yref": "y domain", "x": 0.5, "y": 1, "yanchor": "top"}
             figure.add_annotation(text="not measured here", showarrow=False, row=row, col=column, **place)
@@ -182,6 +167,11 @@ def cases_figure(cases: pd.DataFrame, metrics: Mapping[str, str], title: str = "
     figure = look.figure_of(figure, title, _CASE_PX * (1 + len(appliances)))
     legend = {"y": -100 / (_CASE_PX * len(appliances)), "yanchor": "top"}
     return figure.update_layout(barmode="group", bargap=0.3, legend=legend, margin_b=120, hovermode="closest")
+
+
+def _bar(name: str, colour: str, in_legend: bool, **axes: Any) -> go.Bar:
+    """Make bars that share one entry of the legend over all panels."""
+    return go.Bar(name=name, legendgroup=name, marker_color=colour, showlegend=in_legend, **axes)
 
 
 def _joint_names(ordered: pd.DataFrame) -> list[str]:

@@ -1,15 +1,19 @@
-"""The report as one HTML page: six lines and a picture, and everything else in groups that fold away."""
+"""The report: a page of six lines, a picture and groups that fold away, and its tables as CSV and LaTeX."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import csv
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
+from io import StringIO
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import plotly.graph_objects as go
 
+from meterveil.bench import results
 from meterveil.bench.report.cells import (
     Rows,
     adapting_rows,
@@ -21,12 +25,13 @@ from meterveil.bench.report.cells import (
     days_text,
     defence_name,
     figure_text,
+    latex,
     other_rows,
     pivot_rows,
     reasons_text,
     strength_rows,
 )
-from meterveil.bench.report.claims import LOWER_BOUND, opening
+from meterveil.bench.report.claims import LOWER_BOUND, Claim, claim_rows, claims, opening
 from meterveil.bench.report.comparison import (
     SHOWN,
     command,
@@ -37,14 +42,25 @@ from meterveil.bench.report.comparison import (
     summaries,
     tally,
 )
-from meterveil.bench.report.leaderboard import UNDERTRAINED, Board, boards
+from meterveil.bench.report.leaderboard import UNDERTRAINED, Board, boards, read_submitted
 from meterveil.bench.report.verdicts import COLOURS, MARKS, METRICS, RELATIVE, tolerance_rows
 from meterveil.bench.reproduce.experiments import BOTH, HELD_OUT, THREATS, cell_rows
 from meterveil.bench.results import where
-from meterveil.plots.html import Section, render
+from meterveil.data import outputs
+from meterveil.errors import InputError
+from meterveil.plots.html import Section, render, save
 from meterveil.plots.look import readable
 from meterveil.plots.report import Ranking, bars_figure, cases_figure, pareto_figure, ranking_figure
 
+PAGE = "report.html"
+_COLUMNS = (
+    *("dataset", "label", "metric", "paper", "paper_cases", "value", "spread", "low", "high", "cases"),
+    *("seeds", "n_days", "verdict", "reason"),
+)
+_CASE_COLUMNS = (
+    *("dataset", "attacker", "appliance", "metric", "raw", "masked", "paper", "value", "change", "p"),
+    *("spread", "seeds", "n_days", "verdict", "reason"),
+)
 _NO_FIGURE = ("overall_transfer", "many_days", "remedies")
 _HEADLINES = ("rmse_increase_percent", "f1_reduction_percent")
 _LEGEND = ", ".join(f"{mark} {verdict}" for verdict, mark in MARKS.items() if mark)
@@ -70,8 +86,8 @@ _ADAPTIVE = (
 _BOARDS = (
     "Ranked by the F1 of the strongest adaptive attacker; fixed attackers never saw the defence. Leak: 1 = "
     "as exposed as without a defence, 0 = no better than guessing from routine. Bits: information that a "
-    "minute of the meter holds about an appliance. Compare defences of similar throughput. Defences that were "
-    "sent with meterveil submit are marked."
+    "minute of the meter holds about an appliance. Compare defences of similar throughput. Defences that "
+    "were sent with meterveil submit are marked."
 )
 _GAPS = (
     "Paired differences on the same days: ± over seeds, 95 % interval over days, p of a t-test over seeds. "
@@ -120,6 +136,34 @@ class Report:
         ranked = boards(figures, whole, submitted)
         adaptive = compare_adaptive(whole)
         return cls(figures, whole, compare_all(whole, figures), adaptive, ranked, studies or {})
+
+
+def read_report(folder: Path) -> Report:
+    """Read a folder of results, what was submitted to it, and its studies."""
+    files = sorted(folder.glob(f"{results.STUDY}*.csv"))
+    studies = {path.stem.removeprefix(results.STUDY): pd.read_csv(path) for path in files}
+    return Report.of(results.read(folder), read_submitted(folder), studies)
+
+
+def write_report(report: Report, folder: Path) -> Path:
+    """Write the page and all tables into a folder, all or none; return the page."""
+    texts = {folder / "tables" / name: text for name, text in _table_files(report).items()}
+    outputs.folder(folder, [PAGE])
+    foreign = [path for path in texts if path.exists()] if not (folder / PAGE).exists() else []
+    if foreign:
+        raise InputError(f"{foreign[0]} exists and there is no report beside it; choose another folder")
+    texts[folder / PAGE] = report_page(report)
+    outputs.write_all({path: outputs.text_writer(text) for path, text in texts.items()})
+    return folder / PAGE
+
+
+def write_leaderboards(report: Report, folder: Path) -> list[Path]:
+    """Save the picture of each leaderboard."""
+    return [
+        save(ranking_figure([ranking(board)]), folder / f"{board.name.replace('_', '-')}.png")
+        for board in report.boards
+        if not board.submitted
+    ]
 
 
 def report_page(report: Report) -> str:
@@ -310,3 +354,43 @@ def _counts_text(cells: pd.DataFrame) -> str:
 def _notes(reasons: Sequence[str], done_with: str) -> str:
     items = "".join(f"<li>{escape(text)}</li>" for text in reasons)
     return (f"<ul>{items}</ul>" if items else "") + f"<p><code>{escape(done_with)}</code></p>"
+
+
+def _table_files(report: Report) -> dict[str, str]:
+    """Return the name and the text of every table that has a figure."""
+    found = claims(report.whole)
+    texts = {
+        "claims.csv": _csv([Claim._fields, *found]),
+        "claims.tex": latex(claim_rows(found), "Claims"),
+    }
+    for name, cells in report.tables.items():
+        if cells["value"].notna().any():
+            is_cases = name.startswith("attacker_")
+            columns = list(_CASE_COLUMNS if is_cases else _COLUMNS)
+            texts[f"{name}.csv"] = cells.to_csv(index=False, columns=columns, lineterminator="\n")
+            texts |= _latex(name, cells, is_cases)
+    for name, cells in report.adaptive.items():
+        columns = [column for column in _COLUMNS if not column.startswith("paper")]
+        texts[f"{name}_adaptive.csv"] = cells.to_csv(index=False, columns=columns, lineterminator="\n")
+        texts |= _latex(f"{name}_adaptive", cells, is_cases=False)
+    for board in report.boards:
+        rows = board_rows(board)
+        texts[f"{board.name}.csv"] = _csv(rows)
+        texts[f"{board.name}.tex"] = latex(rows, f"Leaderboard, {board_text(board)}")
+    return texts
+
+
+def _latex(name: str, cells: pd.DataFrame, is_cases: bool) -> dict[str, str]:
+    texts = {}
+    for dataset, part in cells.groupby("dataset", sort=False):
+        stem = name if name.endswith(str(dataset)) else f"{name}_{dataset}"
+        title = SHOWN[name.removesuffix("_adaptive")].title if not is_cases else "Attackers and appliances"
+        caption = f"{title}, {dataset_name(str(dataset))}. {' '.join(reasons_text(part))}".strip()
+        texts[f"{stem}.tex"] = latex(case_rows(part) if is_cases else pivot_rows(part), caption)
+    return texts
+
+
+def _csv(rows: Iterable[Sequence[str]]) -> str:
+    text = StringIO()
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    return text.getvalue().replace("\u2009", " ").replace("\u00a0", " ")
