@@ -37,7 +37,7 @@ from meterveil.data.protocols import PROTOCOLS
 from meterveil.data.simulation import Setup, episodes
 from meterveil.data.windows import Scaler
 from meterveil.defenders.manager import probe_reward, probes
-from meterveil.defenders.manager.manager_training import Trained, train
+from meterveil.defenders.manager.manager_training import train
 from meterveil.defenders.manager.probes import Float32Array
 from meterveil.defenders.training_settings import ManagerSettings, manager_settings
 
@@ -179,7 +179,7 @@ def main() -> None:
     plain_s, plain_cpu_s, plain_minutes = plain_seconds(asked)
     watch, began = Watch(), time.process_time()
     with watch.watching():
-        trained: Trained = train(*asked)
+        trained = train(*asked)
     cpu_s = time.process_time() - began
     factor = trained.curve[-1].minutes / plain_minutes
     probe = watch.seconds / cpu_s

@@ -31,10 +31,11 @@ from meterveil.data.load import load
 from meterveil.data.protocols import Protocol, protocol
 from meterveil.data.signatures import library as read_library
 from meterveil.data.simulation import Setup, episodes
-from meterveil.defenders.manager.manager_training import Trained, train
+from meterveil.defenders.manager.manager_training import Update, train
 from meterveil.defenders.manager.probe_reward import ProbeReward
 from meterveil.defenders.manager.probes import Probe, train_probe
 from meterveil.defenders.trained_policies import ManagerPolicy, Mlp
+from meterveil.defenders.training_days import Trained
 from meterveil.defenders.training_settings import MANAGER_PRESETS, ManagerSettings
 from meterveil.plots import look
 from meterveil.plots.html import save
@@ -150,7 +151,7 @@ def hourly_error_w(house: House, manager: ManagerPolicy) -> float:
     return float(np.mean(np.sqrt(np.maximum(hours, 0.0))))
 
 
-def curve_of(trained: Trained, smoothing: int = 6) -> list[tuple[int, float]]:
+def curve_of(trained: Trained[ManagerPolicy, Update], smoothing: int = 6) -> list[tuple[int, float]]:
     """Return decisions and the reward of a day, mean over a few updates."""
     known = [(u.decisions, u.reward_per_day) for u in trained.curve if u.reward_per_day is not None]
     decisions, reward = np.array(known).T
@@ -211,7 +212,7 @@ def observe_managers(
                 figures.add(name, "reward_per_minute", paid / minutes, minutes)
 
 
-def observe_curves(trained: dict[str, Trained], figures: Figures) -> None:
+def observe_curves(trained: dict[str, Trained[ManagerPolicy, Update]], figures: Figures) -> None:
     """Record the learning curves, and their value at the end of the paper's budget and later."""
     paper, minutes = next(iter(trained)), MANAGER_PRESETS["paper"].budget_minutes
     updates = trained[paper].curve

@@ -19,7 +19,6 @@ from meterveil.defenders.ddql.q_learner import (
     double_q_target,
 )
 from meterveil.defenders.run_folder import own_randomness
-from meterveil.defenders.trained_policies import QPolicy
 from meterveil.defenders.training_settings import DdqlSettings
 from meterveil.errors import InputError
 
@@ -139,14 +138,6 @@ def test_a_training_that_was_killed_ends_as_if_it_had_not_been(method, tmp_path)
 def test_what_cannot_be_learned_from_is_refused(changes, words):
     with pytest.raises(InputError, match=words):
         train(*lesson(**changes))
-
-
-def test_weights_that_lack_a_layer_or_do_not_fit_are_refused():
-    arrays = train(*lesson(epochs=1)).policy.arrays()
-    with pytest.raises(InputError, match="lack 'bias_1'"):
-        QPolicy.of({name: part for name, part in arrays.items() if name != "bias_1"})
-    with pytest.raises(InputError, match="lead from 6 inputs to one value per power"):
-        QPolicy.of({**arrays, "powers_w": np.zeros(2)})
 
 
 def test_minutes_without_a_reading_teach_nothing():

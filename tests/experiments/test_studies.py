@@ -17,8 +17,9 @@ from meterveil.data.protocols import REDD_HOUSE2
 from meterveil.data.simulation import Setup, episodes
 from meterveil.data.windows import Scaler
 from meterveil.defenders.defence import Defence, find_defence
-from meterveil.defenders.manager.manager_training import Trained, Update
+from meterveil.defenders.manager.manager_training import Update
 from meterveil.defenders.manager.probes import Probe
+from meterveil.defenders.training_days import Trained
 from meterveil.errors import InputError
 
 SETUP = Setup(synthetic.decoy_library())

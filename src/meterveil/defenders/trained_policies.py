@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
@@ -12,11 +11,11 @@ import numpy.typing as npt
 
 from meterveil.core import executor
 from meterveil.core.arrays import BoolArray, FloatArray, IntArray
-from meterveil.core.env import OBSERVATION, seen
+from meterveil.core.env import seen
 from meterveil.core.executor import Command, add_power, replay_signature
 from meterveil.core.rollout import View
-from meterveil.defenders.training_settings import CHOICES, Choice
-from meterveil.errors import InputError, unknown
+from meterveil.defenders.training_settings import Choice
+from meterveil.errors import InputError
 
 Array = npt.NDArray[Any]
 Float32Array = npt.NDArray[np.float32]
@@ -34,11 +33,7 @@ class Mlp:
     @classmethod
     def of(cls, arrays: Mapping[str, Array], activation: Literal["tanh", "relu"] = "tanh") -> Mlp:
         """Build the network from named arrays."""
-        try:
-            layers = [(arrays[f"weight_{n}"], arrays[f"bias_{n}"]) for n in range(LAYERS)]
-        except KeyError as error:
-            raise InputError(f"the weights of the policy lack {error}; they need {LAYERS} layers") from error
-        weights, biases = zip(*layers, strict=True)
+        weights, biases = (tuple(arrays[f"{kind}_{n}"] for n in range(LAYERS)) for kind in ("weight", "bias"))
         return cls(weights, biases, activation)
 
     def arrays(self) -> dict[str, Array]:
@@ -65,10 +60,6 @@ class ManagerPolicy:
     masked: bool = False
     choice: Choice = "sampled"
 
-    def __post_init__(self) -> None:
-        if self.choice not in CHOICES:
-            raise unknown("choice", self.choice, CHOICES)
-
     def initial(self, batch: int) -> None:
         """Return no memory."""
 
@@ -83,14 +74,11 @@ class ManagerPolicy:
         waits = np.flatnonzero(view.waits)
         if len(waits):
             observation = seen(view.battery, view.state, view.load_w, view.minute_of_day, view.price)
-            mask = self._mask(view)
+            mask = np.ones((len(action), self.n_actions), dtype=np.bool_)
+            if self.masked:
+                mask = executor.feasible(view.battery, view.library, view.state, view.load_w)
             action[waits] = self.actions(observation[waits], mask[waits], view.chance[waits, 0])
         return replay_signature(view.library, action), memory
-
-    def _mask(self, view: View) -> BoolArray:
-        if self.masked:
-            return executor.feasible(view.battery, view.library, view.state, view.load_w)
-        return np.ones((len(view.load_w), self.n_actions), dtype=np.bool_)
 
     def actions(self, observation: Float32Array, mask: BoolArray, chance: FloatArray) -> IntArray:
         """Choose an action for each observation; `chance` is uniform in [0, 1)."""
@@ -117,21 +105,9 @@ class QPolicy:
     network: Mlp  # its first layer takes `env.seen` as it is
     powers_w: FloatArray  # (action,) power of each action
 
-    def __post_init__(self) -> None:
-        shapes = [part.shape for part in (*self.network.weights, *self.network.biases)]
-        widths = [len(OBSERVATION), *(bias.shape[0] for bias in self.network.biases)]
-        fitting = [*pairwise(widths), *((width,) for width in widths[1:])]
-        if shapes != fitting or self.powers_w.shape != (widths[-1],):
-            raise InputError(
-                f"the layers of the policy have the shapes {shapes} and value {self.powers_w.shape} powers; "
-                f"they must lead from {len(OBSERVATION)} inputs to one value per power"
-            )
-
     @classmethod
     def of(cls, arrays: Mapping[str, FloatArray]) -> QPolicy:
         """Build the policy from named arrays."""
-        if "powers_w" not in arrays:
-            raise InputError("the weights of the policy lack powers_w")
         return cls(Mlp.of(arrays, "relu"), arrays["powers_w"])
 
     def arrays(self) -> dict[str, FloatArray]:

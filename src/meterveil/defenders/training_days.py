@@ -1,9 +1,11 @@
-"""Days of a training: which are known well enough, their scenario, and what a policy does on them."""
+"""Days of a training, their scenario, and what a trained policy does on them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import date
+from typing import Generic, TypeVar
 
 import numpy as np
 
@@ -16,6 +18,20 @@ from meterveil.errors import InputError
 
 LEAST_KNOWN = 0.5
 """Smallest share of known minutes of a training day; the battery rests where the load is unknown."""
+
+
+AnyPolicy = TypeVar("AnyPolicy", bound=Policy)
+Entry = TypeVar("Entry")
+
+
+@dataclass(frozen=True)
+class Trained(Generic[AnyPolicy, Entry]):
+    """Trained policy and its learning curve."""
+
+    policy: AnyPolicy
+    curve: tuple[Entry, ...]
+    seconds: float
+    """Wall time of this process; a resumed training does not include the time before."""
 
 
 def known_days(household: Household, begin: date | None = None) -> list[date]:

@@ -35,7 +35,7 @@ from meterveil.defenders.run_folder import (
     write_run,
 )
 from meterveil.defenders.trained_policies import QPolicy
-from meterveil.defenders.training_days import training_figures, training_scenario
+from meterveil.defenders.training_days import Trained, training_figures, training_scenario
 from meterveil.defenders.training_settings import DdqlSettings
 from meterveil.errors import InputError
 
@@ -55,16 +55,6 @@ class Epoch:
     loss: float
     signal_loss: float
     """Loss of the H-network (MI)."""
-
-
-@dataclass(frozen=True)
-class Trained:
-    """Trained policy and its learning curve."""
-
-    policy: QPolicy
-    curve: tuple[Epoch, ...]
-    seconds: float
-    """Wall time of this process; a resumed training does not include the time before."""
 
 
 def learn(
@@ -93,7 +83,7 @@ def train(
     scenario: Scenario,
     folder: Path | None = None,
     on_epoch: Callable[[Epoch], object] | None = None,
-) -> Trained:
+) -> Trained[QPolicy, Epoch]:
     """Train on the rows of a scenario, one per day; the setup's library is not used.
 
     With a folder, every epoch writes a checkpoint, and an interrupted training continues from it.

@@ -36,7 +36,7 @@ from meterveil.defenders.run_folder import (
     write_run,
 )
 from meterveil.defenders.trained_policies import ManagerPolicy
-from meterveil.defenders.training_days import training_figures, training_scenario
+from meterveil.defenders.training_days import Trained, training_figures, training_scenario
 from meterveil.defenders.training_settings import ManagerSettings
 from meterveil.errors import InputError
 
@@ -55,16 +55,6 @@ class Update:
     reward_per_day: float | None
     """Mean over the whole days since the last update; None without any."""
     entropy: float
-
-
-@dataclass(frozen=True)
-class Trained:
-    """Trained manager and its learning curve."""
-
-    policy: ManagerPolicy
-    curve: tuple[Update, ...]
-    seconds: float
-    """Wall time of this process; a resumed training does not include the time before."""
 
 
 def learn(
@@ -116,7 +106,7 @@ def train(
     probe: probes.Probe,
     folder: Path | None = None,
     on_update: Callable[[Update], object] | None = None,
-) -> Trained:
+) -> Trained[ManagerPolicy, Update]:
     """Train on the rows of a scenario, one per day, until the budget of the settings is simulated.
 
     With a folder, every update writes a checkpoint, and an interrupted training continues from it.
