@@ -8,10 +8,6 @@ from meterveil.attackers.bert4nilm import MASKED, disaggregation_loss, masked
 from meterveil.attackers.examples import Batch
 
 
-def shapes(network):
-    return {name: tuple(weight.shape) for name, weight in network.named_parameters() if "weight" in name}
-
-
 def batch(window=128):
     """Two windows with three targets that are on a quarter of the time."""
     torch.manual_seed(0)
@@ -19,16 +15,7 @@ def batch(window=128):
     return Batch(torch.randn(2, 1, window), 3.0 * on, on, torch.ones(3, 1))
 
 
-def test_dae_is_as_wide_as_published_and_sees_the_level_of_the_house():
-    inner = (64 - 3) * 8
-    assert shapes(dae.Network(3, 64)) == {
-        "encode.0.weight": (8, 1, 4),
-        "encode.2.weight": (inner, inner),
-        "encode.4.weight": (3 * 128, inner),
-        **{f"decode.{target}.0.weight": (inner, 128) for target in range(3)},
-        **{f"decode.{target}.3.weight": (8, 2, 4) for target in range(3)},
-    }
-    assert dae.dae().recipe.mixing == 0.5
+def test_dae_sees_the_level_of_the_house():
     network, seen = dae.Network(3), batch().seen
     assert not torch.allclose(network(seen), network(seen + 1.0))
 

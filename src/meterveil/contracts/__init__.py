@@ -11,7 +11,7 @@ from collections.abc import Callable
 from meterveil.attackers.protocol import Attacker
 from meterveil.contracts.attackers import ATTACKER_LAWS, AttackerCase
 from meterveil.contracts.defences import DEFENCE_LAWS, DefenceCase
-from meterveil.contracts.law import BrokenLawError, Law, check, title, verdicts
+from meterveil.contracts.law import BrokenLawError, check, verdicts
 from meterveil.core.rollout import Policy
 
 __all__ = [
@@ -20,10 +20,8 @@ __all__ = [
     "AttackerCase",
     "BrokenLawError",
     "DefenceCase",
-    "Law",
     "check_attacker",
     "check_defence",
-    "title",
     "verdicts",
 ]
 

@@ -204,9 +204,9 @@ class Played(NamedTuple):
 def days_of(scenario: Scenario, rows: IntArray) -> Days:
     """Return these rows minute by minute."""
     picked = scenario.rows(rows)
-    load_w, price = (_laid(picked, part) for part in (picked.load_w, picked.price))
-    clock, day = (_laid(picked, part).astype(np.int64) for part in (picked.minute_of_day, picked.day))
-    return Days(load_w, clock, day, price, picked.minutes)
+    parts = (picked.load_w, picked.minute_of_day, picked.day, picked.price)
+    laid: Iterator[Any] = (np.ascontiguousarray(part[:, picked.lead :].T) for part in parts)
+    return Days(*laid, picked.minutes)
 
 
 def explore_chance(settings: DdqlSettings, epoch: int) -> float:
@@ -271,7 +271,3 @@ class Player:
         near = np.clip(best + np.rint(rng.normal(0.0, _NEAR_STEPS, slots)).astype(np.int64), 0, last)
         other = np.where(chance[1] < self.settings.near_share, near, anywhere)
         return np.where(chance[0] < self.explore, other, best)
-
-
-def _laid(scenario: Scenario, part: FloatArray | IntArray) -> FloatArray:
-    return np.ascontiguousarray(part[:, scenario.lead :].T)
