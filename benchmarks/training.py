@@ -35,7 +35,7 @@ from meterveil.data import synthetic
 from meterveil.data.load import load
 from meterveil.data.protocols import PROTOCOLS
 from meterveil.data.simulation import Setup, episodes
-from meterveil.data.windows import Scaler
+from meterveil.data.splits import Scaler
 from meterveil.defenders.manager import probe_reward, probes
 from meterveil.defenders.manager.manager_training import train
 from meterveil.defenders.manager.probes import Float32Array

@@ -13,9 +13,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from meterveil.core.arrays import BoolArray, FloatArray
-from meterveil.data.appliances import kind
 from meterveil.data.coverage import LITTLE_KNOWN, MINUTES_PER_DAY, channels, events
-from meterveil.data.household import AGGREGATE, Household
+from meterveil.data.household import AGGREGATE, Household, kind
 from meterveil.data.load import load
 from meterveil.data.protocols import ON_THRESHOLD_W
 

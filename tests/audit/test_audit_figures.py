@@ -5,12 +5,7 @@ from datetime import date
 import numpy as np
 import pandas as pd
 
-from meterveil.plots.audit import (
-    agreement_figure,
-    audited_day_figure,
-    days_at_a_glance_figure,
-    habits_figure,
-)
+from meterveil.plots.audit import agreement_figure, audited_day_figure, days_at_a_glance_figure, habits_figure
 
 MINUTES = pd.date_range("2024-06-01", periods=1440, freq="min", tz="Europe/London")
 

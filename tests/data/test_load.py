@@ -161,9 +161,6 @@ def test_a_folder_that_may_not_be_read_is_refused_as_such(tmp_path):
     for parent in (tmp_path, tmp_path.parent, tmp_path.parent.parent):
         parent.chmod(0o755)
     for name in ("locked", "locked/inner"):
-        with (
-            without_privileges(),
-            pytest.raises(InputError, match=f"cannot read .*{name}: Permission"),
-        ):
+        with without_privileges(), pytest.raises(InputError, match=f"cannot read .*{name}: Permission"):
             data_folder(tmp_path / name)
     (tmp_path / "locked").chmod(0o755)

@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from meterveil.data.appliances import canonical, distinct
 from meterveil.data.channels import read_channel
+from meterveil.data.household import canonical, distinct
 from meterveil.data.releases import REDD, UKDALE, find_houses, read_redd, read_ukdale
 from meterveil.errors import InputError
 

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from meterveil.data.windows import Scaler, complete_starts, sliding_windows
+from meterveil.data.splits import Scaler, complete_starts, sliding_windows
 from meterveil.errors import InputError
 
 

@@ -11,7 +11,7 @@ from meterveil.core.env import EnvParams
 from meterveil.core.scenario import Scenario, stack
 from meterveil.core.tariff import PAPER_TARIFF
 from meterveil.data.simulation import Setup
-from meterveil.data.windows import Scaler
+from meterveil.data.splits import Scaler
 from meterveil.defenders.manager.ppo import TrainingHouseholds
 from meterveil.defenders.manager.probe_reward import ProbeReward
 from meterveil.defenders.manager.probes import Probe

@@ -10,7 +10,7 @@ from small import IDENTITY, LIBRARY, scenario
 from meterveil.core import env
 from meterveil.core.battery import Battery
 from meterveil.core.env import EnvParams
-from meterveil.data.windows import Scaler
+from meterveil.data.splits import Scaler
 from meterveil.defenders.manager import probes
 from meterveil.defenders.manager.probe_reward import LOSSES, ProbeReward
 from meterveil.errors import InputError

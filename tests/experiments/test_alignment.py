@@ -13,7 +13,7 @@ from meterveil.attackers.protocol import Prediction
 from meterveil.core.scenario import Scenario
 from meterveil.data import synthetic
 from meterveil.data.simulation import Setup, episodes
-from meterveil.data.windows import Scaler
+from meterveil.data.splits import Scaler
 from meterveil.defenders.manager.manager_training import train
 from meterveil.defenders.manager.probe_reward import ProbeReward
 from meterveil.defenders.manager.probes import Probe

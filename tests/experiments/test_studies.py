@@ -15,7 +15,7 @@ from meterveil.core.executor import add_power
 from meterveil.data import synthetic
 from meterveil.data.protocols import REDD_HOUSE2
 from meterveil.data.simulation import Setup, episodes
-from meterveil.data.windows import Scaler
+from meterveil.data.splits import Scaler
 from meterveil.defenders.defence import Defence, find_defence
 from meterveil.defenders.manager.manager_training import Update
 from meterveil.defenders.manager.probes import Probe

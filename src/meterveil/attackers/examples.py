@@ -15,8 +15,7 @@ from meterveil.attackers.protocol import Meter, meter_of, truth_w
 from meterveil.core.arrays import BoolArray, FloatArray, IntArray
 from meterveil.data.household import AGGREGATE, Household
 from meterveil.data.protocols import on_threshold_w
-from meterveil.data.splits import consecutive_pieces
-from meterveil.data.windows import Scaler, complete_starts, sliding_windows
+from meterveil.data.splits import Scaler, complete_starts, consecutive_pieces, sliding_windows
 
 MAX_STATE_WEIGHT = 10.0
 LEVELS = 8

@@ -17,12 +17,7 @@ from meterveil.audit.presence import Quiet
 from meterveil.audit.submeters import Trained
 from meterveil.core.arrays import FloatArray
 from meterveil.data import outputs
-from meterveil.plots.audit import (
-    agreement_figure,
-    audited_day_figure,
-    days_at_a_glance_figure,
-    habits_figure,
-)
+from meterveil.plots.audit import agreement_figure, audited_day_figure, days_at_a_glance_figure, habits_figure
 from meterveil.plots.html import Section, page
 
 FILES = ("audit.html", "audit.json")

@@ -14,8 +14,7 @@ import numpy as np
 from meterveil.audit.model import OTHER, SHAPES, Model, agreeing, bridged, runs_of
 from meterveil.bench.metrics import event_detection, probability_detection
 from meterveil.core.arrays import BoolArray, FloatArray
-from meterveil.data.appliances import canonical, kind
-from meterveil.data.household import Household
+from meterveil.data.household import Household, canonical, kind
 from meterveil.data.protocols import ON_THRESHOLD_W, on_threshold_w
 from meterveil.data.splits import Days, only_days
 

@@ -70,9 +70,9 @@ def cached(path: Path, key: str, read: Callable[[], Series]) -> Series:
     `key` distinguishes several series that are read from one file, such as its columns. An entry belongs to
     the file's path, size and modification time. A damaged cache is ignored and the file is read.
     """
-    if path.stat().st_size < SMALLEST_CACHED_BYTES:
-        return read()
     status = path.stat()
+    if status.st_size < SMALLEST_CACHED_BYTES:
+        return read()
     identity = key_of(str(path.resolve()), status.st_size, status.st_mtime_ns, READER_VERSION, key)
     entry = cache_folder() / f"{identity}.parquet"
     known = _load(entry)
@@ -115,14 +115,8 @@ def _store(entry: Path, series: Series) -> None:
     descriptor, temporary = tempfile.mkstemp(dir=entry.parent, suffix=".part")
     os.close(descriptor)
     try:
-        parquet.write_table(
-            table,
-            temporary,
-            compression="none",
-            use_dictionary=False,
-            write_statistics=False,
-            column_encoding=ENCODING,
-        )
+        plain = {"compression": "none", "use_dictionary": False, "write_statistics": False}
+        parquet.write_table(table, temporary, column_encoding=ENCODING, **plain)
         Path(temporary).replace(entry)
     finally:
         Path(temporary).unlink(missing_ok=True)

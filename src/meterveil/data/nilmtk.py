@@ -21,7 +21,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from meterveil.data.appliances import choose_appliances, distinct
 from meterveil.data.cache import cached
 from meterveil.data.files import readable_file
 from meterveil.data.household import (
@@ -30,6 +29,8 @@ from meterveil.data.household import (
     Series,
     Unit,
     check_seconds,
+    choose_appliances,
+    distinct,
     minute_means,
     minute_sums,
     to_household,

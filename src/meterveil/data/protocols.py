@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Literal
 
-from meterveil.data.appliances import kind
-from meterveil.data.household import Household
+from meterveil.data.household import Household, kind
 from meterveil.data.splits import HELD_OUT_DAYS, Days, Split, day_range, held_out_days, split_days
 from meterveil.errors import InputError
 

@@ -12,12 +12,20 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from meterveil.data.appliances import choose_appliances, distinct
 from meterveil.data.cache import cached
 from meterveil.data.channels import read_channel
 from meterveil.data.delimited import column_names, read_columns, to_numbers
 from meterveil.data.files import readable_file
-from meterveil.data.household import Aggregate, Household, Series, Unit, minute_means, to_household
+from meterveil.data.household import (
+    Aggregate,
+    Household,
+    Series,
+    Unit,
+    choose_appliances,
+    distinct,
+    minute_means,
+    to_household,
+)
 from meterveil.errors import InputError
 
 LABEL = re.compile(r"(\d+)\s+(\S.*?)\s*")

@@ -15,7 +15,6 @@ import pyarrow as pa
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
 from meterveil.core.battery import Battery
-from meterveil.core.decoys import Library
 from meterveil.core.tariff import PAPER_TARIFF, Bands, PriceSeries, Tariff, flat
 from meterveil.data import signatures
 from meterveil.data.delimited import column_names, read_columns, to_numbers
@@ -24,6 +23,8 @@ from meterveil.data.stamps import parse_stamps
 from meterveil.errors import InputError
 
 TARIFF_FORMS = "paper, flat:PRICE (as flat:0.25), a .json file of bands or a .csv file of timestamp,price"
+
+library = signatures.library
 
 _UNLIMITED = ("budget_kwh", "export_limit_w", "import_limit_w")
 """Fields for which null means: no limit."""
@@ -120,11 +121,6 @@ def tariff_values(tariff: Tariff) -> dict[str, Any]:
         extent = {"first": first.isoformat(), "last": last.isoformat()}
         return {"prices": len(tariff.prices), **extent, "mean_price": float(np.mean(tariff.prices))}
     return {"kind": type(tariff).__name__}
-
-
-def library(path: Path | None = None) -> Library:
-    """Read a signature library, or return the synthetic one that ships."""
-    return signatures.library(path)
 
 
 def _bands(path: Path) -> Bands:

@@ -20,9 +20,8 @@ import numpy as np
 
 from meterveil.core.decoys import Library
 from meterveil.data import outputs
-from meterveil.data.appliances import kind
 from meterveil.data.files import read_text
-from meterveil.data.household import FloatArray, Household
+from meterveil.data.household import FloatArray, Household, kind
 from meterveil.data.load import describe, houses, load
 from meterveil.data.protocols import LIBRARY_DAYS, ON_THRESHOLD_W, UKDALE_EVALUATION_DAYS, on_threshold_w
 from meterveil.data.splits import Days, consecutive_pieces

@@ -26,8 +26,7 @@ from torch import Tensor, nn
 from meterveil.core.arrays import FloatArray, IntArray
 from meterveil.data.household import Household
 from meterveil.data.outputs import text_writer, write_all
-from meterveil.data.splits import VALIDATION_SHARE, check_recorded
-from meterveil.data.windows import Scaler, complete_starts
+from meterveil.data.splits import VALIDATION_SHARE, Scaler, check_recorded, complete_starts
 from meterveil.errors import InputError, unknown
 
 MINUTES = 60
