@@ -98,17 +98,13 @@ _REASONS: dict[tuple[str, str], str] = {
     ("energy_cost", "worse"): _DRAINED,
     ("total_cost", "worse"): _DRAINED,
     ("degradation_cost", "worse"): "Our policy moves the whole 8 kWh of the daily budget, the paper's 6.1",
-    (
-        "training_hours",
-        "better",
-    ): "Measured on two cores, many simulated days at once",
+    ("training_hours", "better"): "Measured on two cores, many simulated days at once",
     ("rmse_raw_w", "differs"): "The attackers differ from the paper's without a defence as well",
     ("f1_raw", "differs"): "The attackers differ from the paper's without a defence as well",
 }
-_TABLE_REASONS: dict[tuple[str, str], str] = {
-    ("battery_sensitivity", "aggregate_delta_rmse_w"): (
-        "The paper's attacker table gives 383.5 W for the main setting where this table prints 413.9 W"
-    ),
+_TABLE_REASONS = {
+    ("battery_sensitivity", "aggregate_delta_rmse_w"): "The paper's attacker table gives 383.5 W for the "
+    "main setting where this table prints 413.9 W",
 }
 
 
@@ -141,12 +137,8 @@ def reason(table: str, defence: str, metric: str, verdict: str) -> str:
 def tolerance_rows() -> list[list[str]]:
     """List the tolerances, the head of the table first."""
     directions = {1: "more", -1: "less", 0: "neither"}
-    rows = [
-        [
-            metric.words,
-            directions[metric.better],
-            f"±{metric.absolute:g}{' of the share' * is_count(name)} or 10 %",
-        ]
-        for name, metric in METRICS.items()
-    ]
-    return [["metric", "better", "reproduced within"], *rows]
+    rows = [["metric", "better", "reproduced within"]]
+    for name, metric in METRICS.items():
+        share = " of the share" if is_count(name) else ""
+        rows.append([metric.words, directions[metric.better], f"±{metric.absolute:g}{share} or 10 %"])
+    return rows

@@ -15,18 +15,12 @@ from meterveil.attackers.protocol import AGGREGATE
 from meterveil.data.protocols import protocol
 from meterveil.errors import InputError
 
-TABLES: dict[str, str] = {
-    "overall_transfer": "Overall black-box transfer performance",
-    "attacker_ukdale": "Raw, masked, Delta and p of each attacker and appliance on UK-DALE",
-    "attacker_redd": "Raw, masked, Delta and p of each attacker and appliance on REDD",
-    "baseline_comparison": "Comparison with other defences on UK-DALE",
-    "probe_ablation": "Effect of the privacy probe's architecture on UK-DALE",
-    "signature_size_ablation": "Effect of the signature library's size on UK-DALE",
-    "battery_sensitivity": "Battery configuration sensitivity on UK-DALE",
-    "heldout_day_generalization": "Other days and houses of UK-DALE",
-    "heldout_day_generalization_redd": "Other days and houses of REDD",
-}
-"""Name of a table -> its contents."""
+TABLES = (
+    *("overall_transfer", "attacker_ukdale", "attacker_redd", "baseline_comparison", "probe_ablation"),
+    *("signature_size_ablation", "battery_sensitivity"),
+    *("heldout_day_generalization", "heldout_day_generalization_redd"),
+)
+"""Names of the tables."""
 
 ATTACKERS: dict[str, str] = {
     "CO": "co",
@@ -79,9 +73,9 @@ def figures(name: str) -> pd.DataFrame:
     columns = ["dataset", "label", "metric", "paper", "paper_cases"]
     if name not in TABLES or name.startswith("attacker_"):
         return pd.DataFrame(columns=columns)
-    printed = table(name)
+    printed, only_dataset = table(name), "redd" if name.endswith("_redd") else "ukdale"
     printed = printed.assign(
-        dataset=printed["dataset"].map(_DATASETS) if "dataset" in printed else _dataset(name),
+        dataset=printed["dataset"].map(_DATASETS) if "dataset" in printed else only_dataset,
         label=_row_labels(name, printed),
         paper_cases=printed.get("cases"),
     )
@@ -93,10 +87,6 @@ _KEYS = (
     *("cases", "method", "probe", "signatures", "factor", "capacity_kwh", "power_kw", "throughput_kwh"),
     *("day", "house", "active_appliances"),
 )
-
-
-def _dataset(name: str) -> str:
-    return "redd" if name.endswith("_redd") else "ukdale"
 
 
 def _row_labels(name: str, printed: pd.DataFrame) -> pd.Series[str]:
