@@ -13,16 +13,14 @@ from meterveil import __version__
 from meterveil.cli.attack import attack
 from meterveil.cli.audit import audit
 from meterveil.cli.base import PluginVerb, Verbs
-from meterveil.cli.data import app as data
+from meterveil.cli.data import data, signatures
 from meterveil.cli.demo import demo
 from meterveil.cli.evaluate import evaluate
-from meterveil.cli.export import export
 from meterveil.cli.report import report, results
 from meterveil.cli.reproduce import reproduce
-from meterveil.cli.signatures import app as signatures
 from meterveil.cli.simulate import simulate
 from meterveil.cli.submit import submit
-from meterveil.cli.train import train
+from meterveil.cli.train import export, train
 
 app = Verbs("Smart-meter privacy with a home battery, simulated on recorded data.", add_completion=True)
 app.command("audit")(audit)

@@ -1,4 +1,4 @@
-"""`meterveil data`: coverage, gaps and pictures of readings."""
+"""`meterveil data` and `meterveil signatures`: readings, and the library that the battery replays."""
 
 # ruff: noqa: PLC0415, PLR0913  heavy imports wait for the verb; a verb has as many arguments as it has options
 
@@ -11,15 +11,18 @@ import typer
 
 from meterveil.cli import options as opt
 from meterveil.cli.base import Verbs
+from meterveil.errors import InputError
 
 if TYPE_CHECKING:
     from meterveil.data.household import Household
+    from meterveil.data.signatures import Collection, Signature
 
-app = Verbs("Look at readings: coverage, gaps, pictures.")
+data = Verbs("Look at readings: coverage, gaps, pictures.")
+signatures = Verbs("Appliance signatures to replay: build a library, look at it.")
 
 
-@app.command()
-def show(
+@data.command("show")
+def show_readings(
     path: opt.Source,
     *,
     house: opt.House = None,
@@ -35,6 +38,7 @@ def show(
 ) -> None:
     """Show the coverage of a household, channel by channel, its time zone, and a picture of one day."""
     from meterveil.bench.simulation import first_day
+    from meterveil.cli.tables import show_file
     from meterveil.data import outputs
     from meterveil.data.load import houses, load
     from meterveil.data.splits import check_recorded
@@ -54,7 +58,7 @@ def show(
     elif household.days():
         wanted = first_day(household)
     _describe(household)
-    _show_page(write_household(household, wanted, out))
+    show_file("picture", write_household(household, wanted, out))
 
 
 def _list_houses(path: str, houses: dict[int, tuple[str, ...]]) -> None:
@@ -86,7 +90,84 @@ def _describe(household: Household) -> None:
         show_table(rows, "longest gaps", ["from"])
 
 
-def _show_page(page: Path) -> None:
-    from meterveil.cli.tables import show_file
+@signatures.command()
+def build(
+    *,
+    source: Annotated[
+        Path | None,
+        typer.Option("--data", help="Folder with ukdale, or UK-DALE itself; default: $METERVEIL_DATA."),
+    ] = None,
+    out: Annotated[Path, typer.Option(help="JSON file to write.")] = Path("out/signatures.json"),
+) -> None:
+    """Build a library of ten signatures from the training days of UK-DALE houses 1 and 2."""
+    from meterveil.cli.tables import show_file, show_line
+    from meterveil.data import outputs
+    from meterveil.data.files import data_folder
+    from meterveil.data.signatures import SIZE, read_houses, save
+    from meterveil.data.signatures import build as build_signatures
 
-    show_file("picture", page)
+    if out.suffix.lower() != ".json":
+        raise InputError(f"--out {str(out)!r} does not end in .json; name a JSON file")
+    outputs.folder(out.parent, [out.name])
+    collection = build_signatures(read_houses(data_folder(source, or_file=True)))
+    save(collection, out)
+    _show_library(collection)
+    if len(collection.signatures) < SIZE:
+        show_line(
+            f"warning: only {len(collection.signatures)} of {SIZE} suitable signatures were found", "yellow"
+        )
+    show_file("library", out)
+
+
+@signatures.command("show")
+def show_library(
+    file: Annotated[
+        Path | None, typer.Argument(help="Library of signatures; default: the synthetic one.")
+    ] = None,
+    *,
+    out: Annotated[Path, typer.Option(help="Picture to write: .html, .png or .svg.")] = Path(
+        "out/signatures.html"
+    ),
+) -> None:
+    """List the signatures of a library and draw them."""
+    from meterveil.cli.tables import show_file
+    from meterveil.data import outputs
+    from meterveil.data.signatures import read
+    from meterveil.plots.html import check_picture, save
+    from meterveil.plots.simulation import library_figure
+
+    check_picture(out)
+    outputs.folder(out.parent, [out.name] if out.suffix.lower() == ".html" else [])
+    collection = read(file)
+    origins = [_house(one) for one in collection.signatures]
+    picture = save(library_figure(collection.library(), origins), out)
+    _show_library(collection)
+    show_file("picture", picture)
+
+
+def _show_library(collection: Collection) -> None:
+    from meterveil.cli.tables import show_line, show_table
+    from meterveil.data.signatures import SUB_LIBRARIES
+
+    head = ["signature", "recorded", "minutes", "median W", "std W", "peak W", "kWh"]
+    rows = [[one.name, _recorded(one), *_figures(one)] for one in collection.signatures]
+    show_table([head, *rows], collection.source, ["recorded"])
+    smaller = [
+        f"{name} ({size})" for name, size in SUB_LIBRARIES.items() if size <= len(collection.signatures)
+    ]
+    if smaller:
+        show_line(f"sub-libraries, the most varied first: {', '.join(smaller)}")
+    show_line(f"digest: {collection.library().digest()}")
+
+
+def _figures(one: Signature) -> list[str]:
+    watts = [f"{value:,.0f}" for value in (one.median_w, one.std_w, max(one.watts))]
+    return [str(len(one.watts)), *watts, f"{one.energy_kwh:.2f}"]
+
+
+def _recorded(one: Signature) -> str:
+    return " ".join(part for part in (_house(one), str(one.day or ""), one.start) if part)
+
+
+def _house(one: Signature) -> str:
+    return "" if one.house is None else f"house {one.house}"
