@@ -29,7 +29,7 @@ from meterveil.core.rollout import Trace, rollout
 from meterveil.core.scenario import Scenario
 from meterveil.core.tariff import PAPER_TARIFF
 from meterveil.data import synthetic
-from meterveil.defenders.baselines import RandomDecoys
+from meterveil.defenders.random import RandomDecoys
 from meterveil.plots.html import save
 from meterveil.plots.look import CYCLE, figure_of
 from plain_gymnasium import PlainHousehold

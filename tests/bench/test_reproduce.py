@@ -29,7 +29,7 @@ from meterveil.data.load import load
 from meterveil.data.protocols import UKDALE_HOUSE1
 from meterveil.data.signatures import Collection, Signature, save
 from meterveil.data.synthetic import decoy_library
-from meterveil.defenders.baselines import Rationed
+from meterveil.defenders.rationed import Rationed
 from meterveil.defenders.training_settings import ManagerSettings
 from meterveil.errors import InputError
 

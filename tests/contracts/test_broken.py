@@ -10,8 +10,8 @@ from meterveil.attackers.co import CO
 from meterveil.attackers.protocol import Prediction
 from meterveil.contracts import BrokenLawError, check_attacker, check_defence
 from meterveil.core.executor import add_power, hold_meter
-from meterveil.defenders.baselines import NoDefence
 from meterveil.defenders.flat import Flat
+from meterveil.defenders.none import NoDefence
 
 
 class HiddenMemory(Flat):

@@ -9,8 +9,8 @@ from meterveil.contracts.defences import world
 from meterveil.data.simulation import Setup
 from meterveil.data.synthetic import decoy_library
 from meterveil.defenders import DEFENDERS, defender
-from meterveil.defenders.baselines import Rationed
 from meterveil.defenders.ddql.ddql_training import train
+from meterveil.defenders.rationed import Rationed
 from meterveil.defenders.training_settings import settings_for
 from meterveil.errors import InputError
 

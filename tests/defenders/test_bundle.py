@@ -18,13 +18,13 @@ from meterveil.core.tariff import PAPER_TARIFF, PriceSeries, flat
 from meterveil.data import synthetic
 from meterveil.data.simulation import Setup
 from meterveil.defenders import DEFENDERS, bundle, defender
-from meterveil.defenders.baselines import Rationed
 from meterveil.defenders.bundle import tariff_document, tariff_from
 from meterveil.defenders.bundle_export import card_of, export_bundle
 from meterveil.defenders.ddql.ddql_training import train as train_ddql
 from meterveil.defenders.defence import common_setup, find_defence
 from meterveil.defenders.flat import Flat
 from meterveil.defenders.manager.manager_training import learn
+from meterveil.defenders.rationed import Rationed
 from meterveil.defenders.run_folder import load_trained
 from meterveil.errors import InputError
 

@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 from worlds import play
 
-from meterveil.defenders.baselines import RuleBased
-from meterveil.defenders.published import BestEffort, LazyCharging, LazyStepping, Nill, RandomCharging
+from meterveil.defenders.best_effort import BestEffort
+from meterveil.defenders.nill import Nill
+from meterveil.defenders.rule_based import RuleBased
+from meterveil.defenders.stepping import LazyCharging, LazyStepping, RandomCharging
 
 FULL = 0.9 - 1e-9
 NAN = np.nan

@@ -6,8 +6,11 @@ from worlds import LIBRARY, play
 
 from meterveil.core.executor import add_power, replay_signature
 from meterveil.defenders import DEFENDERS, version_of
-from meterveil.defenders.baselines import NoDefence, RandomDecoys, Rationed
-from meterveil.defenders.flat import Flat, FlatDecoys
+from meterveil.defenders.flat import Flat
+from meterveil.defenders.flat_decoys import FlatDecoys
+from meterveil.defenders.none import NoDefence
+from meterveil.defenders.random import RandomDecoys
+from meterveil.defenders.rationed import Rationed
 from meterveil.defenders.training_settings import METHODS
 from meterveil.errors import InputError
 

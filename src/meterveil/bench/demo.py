@@ -11,8 +11,8 @@ from meterveil.bench.evaluation_page import defence_rows
 from meterveil.bench.results import ThreatModel
 from meterveil.bench.trial import Trial
 from meterveil.data.household import Household
-from meterveil.defenders.baselines import EQUAL
 from meterveil.defenders.defence import Defence, common_setup, find_defence
+from meterveil.defenders.random_equal import EQUAL
 
 BUDGET_DAYS = 60.0
 """Simulated days that the manager learns from: a fifth of the paper's."""

@@ -32,8 +32,8 @@ from meterveil.data.household import Household
 from meterveil.data.protocols import on_threshold_w
 from meterveil.data.simulation import Run, Setup, mask
 from meterveil.data.splits import check_recorded, consecutive_pieces, only_days
-from meterveil.defenders.baselines import NoDefence
 from meterveil.defenders.defence import Defence, check_unseen
+from meterveil.defenders.none import NoDefence
 from meterveil.errors import InputError
 
 VERSION = 1

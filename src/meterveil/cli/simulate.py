@@ -93,8 +93,8 @@ def simulate(
     from meterveil.bench.simulation_page import RUN_FILES, write_run
     from meterveil.cli.tables import show_defaults, show_file, steps
     from meterveil.data import outputs, settings
-    from meterveil.defenders.baselines import Rationed
     from meterveil.defenders.defence import common_setup
+    from meterveil.defenders.rationed import Rationed
 
     power_w = opt.battery_value("--power-kw", power_kw, "charge_w", 1000)
     limits = {

@@ -1,6 +1,6 @@
 """Defences by name, each a `Policy` that the core can run.
 
-To add one, write its class and name it here; another package names its own in an entry point.
+To add one, write its file and name it here; another package names its own in an entry point.
 """
 
 from collections.abc import Callable
@@ -9,10 +9,16 @@ from importlib import import_module
 from typing import cast
 
 from meterveil.core.rollout import Policy
-from meterveil.defenders import baselines
-from meterveil.defenders.baselines import PAPER_RATE, NoDefence, RandomDecoys, RandomEqual, RuleBased
-from meterveil.defenders.flat import Flat, FlatDecoys
-from meterveil.defenders.published import BestEffort, LazyCharging, LazyStepping, Nill, RandomCharging
+from meterveil.defenders import rationed
+from meterveil.defenders.best_effort import BestEffort
+from meterveil.defenders.flat import Flat
+from meterveil.defenders.flat_decoys import FlatDecoys
+from meterveil.defenders.nill import Nill
+from meterveil.defenders.none import NoDefence
+from meterveil.defenders.random import PAPER_RATE, RandomDecoys
+from meterveil.defenders.random_equal import RandomEqual
+from meterveil.defenders.rule_based import RuleBased
+from meterveil.defenders.stepping import LazyCharging, LazyStepping, RandomCharging
 from meterveil.defenders.training_settings import METHODS
 from meterveil.errors import unknown
 from meterveil.plugins import DEFENCE_GROUP, build_offered, offered_names, package_offering
@@ -56,7 +62,7 @@ def version_of(name: str) -> int | str:
     if base in METHODS:
         return METHODS[base].VERSION
     if base == "rationed":
-        return baselines.VERSION
+        return rationed.VERSION
     policy_module = import_module(type(defender(base)).__module__)
     version: int = getattr(policy_module, "VERSION", 1)
     package = package_of(base)

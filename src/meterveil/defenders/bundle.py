@@ -22,7 +22,7 @@ from meterveil.core.decoys import Library
 from meterveil.core.rollout import Policy
 from meterveil.core.tariff import Bands, PriceSeries, Tariff
 from meterveil.defenders import DEFENDERS
-from meterveil.defenders.baselines import Rationed
+from meterveil.defenders.rationed import Rationed
 from meterveil.defenders.trained_policies import ManagerPolicy, Mlp, QPolicy
 from meterveil.errors import InputError
 

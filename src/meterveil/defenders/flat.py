@@ -1,4 +1,4 @@
-"""Flat meter, with or without decoy appliances on top; both defences are our own."""
+"""Flat meter: a slowly moving level that keeps the battery half full."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -6,12 +6,11 @@ from typing import NamedTuple
 import numpy as np
 
 from meterveil.core.arrays import FloatArray
-from meterveil.core.decoys import Library
-from meterveil.core.executor import Command, hold_meter, hold_meter_with_decoy
+from meterveil.core.executor import Command, hold_meter
 from meterveil.core.rollout import View
 
 VERSION = 1
-"""Raise it when a change alters what one of these defences does."""
+"""Raise it when a change alters what this defence does."""
 
 
 class Memory(NamedTuple):
@@ -48,31 +47,3 @@ class Flat:
         lacks_kwh = (self.soc_target - view.state.soc) * view.battery.capacity_kwh
         level_w = np.maximum(usual_w + lacks_kwh * (1000.0 / self.refill_hours), 0.0)
         return hold_meter(view.library, level_w), Memory(usual_w, minutes)
-
-
-@dataclass(frozen=True)
-class FlatDecoys:
-    """Policy that holds the level of `Flat` and adds a random signature from time to time."""
-
-    rate: float = 1 / 150
-    """Probability to start a decoy in a minute without one: nine a day, which add about 2 kWh."""
-    flat: Flat = Flat(refill_hours=6.0)
-    """Level below the decoys; they move the SoC, so it is corrected faster than without them."""
-
-    def initial(self, batch: int) -> Memory:
-        """Return an empty mean."""
-        return self.flat.initial(batch)
-
-    def decide(self, view: View, memory: Memory) -> tuple[Command, Memory]:
-        """Lower the level by the mean power of decoys, so that they do not fill the battery."""
-        level, memory = self.flat.decide(view, memory)
-        level_w = np.maximum(level.level_w - self.mean_w(view.library), 0.0)
-        starts, which = view.chance[:, 0] < self.rate, view.chance[:, 1]
-        signature = np.where(starts, (which * view.library.size).astype(np.int64), view.library.size)
-        return hold_meter_with_decoy(view.library, level_w, signature), memory
-
-    def mean_w(self, library: Library) -> float:
-        """Return the mean power of decoys over all minutes."""
-        decoy_w_minutes = library.watts.sum() / library.size
-        minutes = library.lengths[:-1].mean()
-        return float(self.rate * decoy_w_minutes / (1.0 + self.rate * (minutes - 1.0)))

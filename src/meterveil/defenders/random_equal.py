@@ -1,105 +1,21 @@
-"""Baselines: no defence, the random and rule-based ones of the paper, equal throughput, rationed budget.
-
-The paper does not state the settings of its baselines, only their cost. `random` has a degradation cost of
-0.029 a day: 0.39 kWh moved (D7), two or three decoys. The rule-based one has 0.207 a day (2.8 kWh) and an
-energy cost of 0.177; the rule is our own, and `step_w` moves 2.8 kWh on the training days of UK-DALE house 1.
-Its energy cost differs, because a rule that keeps the battery half full buys no more than it uses.
-"""
+"""Random baseline with equal throughput (D8): random decoys that move as many kWh as a policy."""
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from meterveil.core import battery as bt
 from meterveil.core.arrays import KWH_PER_W_MINUTE, BoolArray, FloatArray
-from meterveil.core.executor import Command, idle, replay_signature
-from meterveil.core.rollout import Policy, View
+from meterveil.core.executor import Command, replay_signature
+from meterveil.core.rollout import View
 from meterveil.errors import InputError
 
 VERSION = 1
-"""Raise it when a change alters what one of these defences does."""
-
-PAPER_RATE = 1 / 560
-"""Rate that moves the paper's 0.39 kWh on training days of UK-DALE house 1 with the synthetic library."""
+"""Raise it when a change alters what this defence does."""
 
 EQUAL = "random_equal:"
 """Prefix of a name with a throughput: `random_equal:7.5` moves 7.5 kWh a day (D8)."""
-
-DAY_MINUTES = 1440
-
-
-@dataclass(frozen=True)
-class NoDefence:
-    """Policy that never uses the battery."""
-
-    def initial(self, batch: int) -> None:
-        """Return no memory."""
-
-    def decide(self, view: View, memory: None) -> tuple[Command, None]:
-        """Idle."""
-        return idle(view.library, len(view.load_w)), memory
-
-
-@dataclass(frozen=True)
-class RandomDecoys:
-    """Policy that starts one of the 2K decoys, all equally likely, with a fixed rate."""
-
-    rate: float = 1 / 30
-    """Probability to start a decoy in a minute in which none runs: one about every half hour."""
-
-    def initial(self, batch: int) -> None:
-        """Return no memory."""
-
-    def decide(self, view: View, memory: None) -> tuple[Command, None]:
-        """Draw for every household."""
-        starts, which = view.chance[:, 0] < self.rate, view.chance[:, 1]
-        action = 1 + (which * (2 * view.library.size)).astype(np.int64)
-        return replay_signature(view.library, action * starts), memory
-
-
-@dataclass(frozen=True)
-class RuleBased:
-    """Policy that answers every large step of the load with the most similar signature."""
-
-    step_w: float = 200.0
-    """Change of the load between two minutes that counts as an appliance."""
-    soc_target: float = 0.5
-
-    def initial(self, batch: int) -> FloatArray:
-        """Return an unknown load."""
-        return np.full(batch, np.nan)
-
-    def decide(self, view: View, memory: FloatArray) -> tuple[Command, FloatArray]:
-        """Charge below the target SoC, discharge above it, idle without a step."""
-        library, change_w = view.library, np.abs(view.load_w - memory)
-        size_w = library.watts[: library.size].max(axis=1)
-        nearest = np.abs(size_w - np.nan_to_num(change_w)[:, None]).argmin(axis=1)
-        action = 1 + nearest + library.size * (view.state.soc > self.soc_target)
-        last_w = np.where(np.isnan(view.load_w), memory, view.load_w)
-        return replay_signature(library, action * (change_w >= self.step_w)), last_w
-
-
-@dataclass(frozen=True)
-class Rationed:
-    """Policy that lets another one act while less of the budget than of the day is used, and idles otherwise.
-
-    A running command is completed, so the ration may be exceeded by one signature.
-    """
-
-    policy: Policy
-
-    def initial(self, batch: int) -> Any:
-        """Return the memory of the other policy."""
-        return self.policy.initial(batch)
-
-    def decide(self, view: View, memory: Any) -> tuple[Command, Any]:
-        """Use the command of the other policy, or idle where the ration is used up."""
-        command, memory = self.policy.decide(view, memory)
-        ration_kwh = view.battery.budget_kwh * (view.minute_of_day + 1) / DAY_MINUTES
-        spent, rest = view.state.moved_kwh >= ration_kwh, idle(view.library, len(view.load_w))
-        parts = zip(rest, command, strict=True)
-        return Command(*(np.where(spent, resting, asked) for resting, asked in parts)), memory
 
 
 class _Odds(NamedTuple):
@@ -113,7 +29,7 @@ class _Odds(NamedTuple):
 
 @dataclass(frozen=True)
 class RandomEqual:
-    """Policy that starts random decoys that fit, often enough to reach the day's throughput (D8).
+    """Policy that starts random decoys that fit, often enough to reach the day's throughput by midnight.
 
     Charging and discharging are weighted by the battery's free and stored energy and by what they would move
     at the present load, so that the SoC stays near the middle although discharge is clipped to the load (D3).
@@ -134,7 +50,7 @@ class RandomEqual:
     def decide(self, view: View, memory: None) -> tuple[Command, None]:
         """Draw for every household whether to start a decoy, and which one."""
         left_kwh = np.maximum(self.throughput_kwh - view.state.moved_kwh, 0.0)
-        pace_kwh = left_kwh / np.maximum(DAY_MINUTES - view.minute_of_day, 1)  # to be moved in a minute
+        pace_kwh = left_kwh / np.maximum(1440 - view.minute_of_day, 1)  # to be moved in a minute
         odds = _odds(view, left_kwh)
         direction = _shares(odds, pace_kwh)  # (batch, 2)
         spare_kwh = (direction * (odds.energy_kwh - pace_kwh[:, None] * odds.minutes)).sum(axis=1)

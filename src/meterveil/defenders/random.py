@@ -1,0 +1,34 @@
+"""Random baseline of the paper's comparison table: random signatures, independent of load and SoC.
+
+The paper states no rate, only a degradation cost of 0.029 a day: 0.39 kWh moved (D7), two or three decoys.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from meterveil.core.executor import Command, replay_signature
+from meterveil.core.rollout import View
+
+VERSION = 1
+"""Raise it when a change alters what this defence does."""
+
+PAPER_RATE = 1 / 560
+"""Rate that moves the paper's 0.39 kWh on training days of UK-DALE house 1 with the synthetic library."""
+
+
+@dataclass(frozen=True)
+class RandomDecoys:
+    """Policy that starts one of the 2K decoys, all equally likely, with a fixed rate."""
+
+    rate: float = 1 / 30
+    """Probability to start a decoy in a minute in which none runs: one about every half hour."""
+
+    def initial(self, batch: int) -> None:
+        """Return no memory."""
+
+    def decide(self, view: View, memory: None) -> tuple[Command, None]:
+        """Draw for every household."""
+        starts, which = view.chance[:, 0] < self.rate, view.chance[:, 1]
+        action = 1 + (which * (2 * view.library.size)).astype(np.int64)
+        return replay_signature(view.library, action * starts), memory
