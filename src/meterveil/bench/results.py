@@ -28,8 +28,10 @@ Labels are names to compare, never text to parse. The paper's figures are joined
 
 from __future__ import annotations
 
+import argparse
 import json
 import subprocess
+import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from io import StringIO
@@ -308,3 +310,20 @@ def _git(folder: Path, *words: str) -> str:
     command = ("git", *words)
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True)  # noqa: S603
     return done.stdout.strip()
+
+
+def main() -> None:
+    """Print the figures that meet the conditions, as CSV; the same as `meterveil results`."""
+    parser = argparse.ArgumentParser(prog="python -m meterveil.bench.results", description=main.__doc__)
+    parser.add_argument("--where", default="", help='such as "defence=flat,threat=adaptive,metric=f1"')
+    parser.add_argument("--results", type=Path, default=Path("results"), help="folder of results")
+    asked = parser.parse_args()
+    try:
+        table = where(read(asked.results), **parse_where(asked.where))
+    except InputError as error:
+        parser.error(str(error))
+    sys.stdout.write(to_csv(table))
+
+
+if __name__ == "__main__":
+    main()

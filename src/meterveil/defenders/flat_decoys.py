@@ -7,8 +7,7 @@ import numpy as np
 from meterveil.core.decoys import Library
 from meterveil.core.executor import Command, hold_meter_with_decoy
 from meterveil.core.rollout import View
-from meterveil.defenders.flat import Flat
-from meterveil.defenders.random_equal import Memory
+from meterveil.defenders.flat import Flat, Memory
 
 VERSION = 1
 """Raise it when a change alters what this defence does."""

@@ -204,9 +204,12 @@ class Played(NamedTuple):
 def days_of(scenario: Scenario, rows: IntArray) -> Days:
     """Return these rows minute by minute."""
     picked = scenario.rows(rows)
-    parts = (picked.load_w, picked.minute_of_day, picked.day, picked.price)
-    laid: Iterator[Any] = (np.ascontiguousarray(part[:, picked.lead :].T) for part in parts)
-    return Days(*laid, picked.minutes)
+    acting = slice(picked.lead, None)
+    load_w, price = (np.ascontiguousarray(part[:, acting].T) for part in (picked.load_w, picked.price))
+    minute_of_day, day = (
+        np.ascontiguousarray(part[:, acting].T) for part in (picked.minute_of_day, picked.day)
+    )
+    return Days(load_w, minute_of_day, day, price, picked.minutes)
 
 
 def explore_chance(settings: DdqlSettings, epoch: int) -> float:
