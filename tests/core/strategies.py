@@ -10,7 +10,7 @@ from meterveil.core.battery import Battery, BatteryState
 from meterveil.core.decoys import Library
 
 CASES = 64
-EXAMPLES = 160
+EXAMPLES = 170
 assert CASES * EXAMPLES >= 10_000
 
 seeds = st.integers(0, 2**32 - 1)

@@ -63,10 +63,6 @@ def test_minute_means_equal_pandas_wherever_the_file_is_cut(tmp_path, block_byte
     assert assert_equals_pandas(path, block_bytes=block_bytes) == ()
 
 
-def test_a_long_file_of_many_blocks_equals_pandas(tmp_path):
-    assert assert_equals_pandas(write(tmp_path, lines(*readings(400_000))), block_bytes=200_000) == ()
-
-
 @pytest.mark.parametrize("block_bytes", [300, 10_000_000])
 def test_unsorted_and_duplicated_stamps_equal_pandas_and_are_noted(tmp_path, block_bytes):
     seconds, watts = readings(2_000)
@@ -82,17 +78,6 @@ def test_stamps_that_go_back_within_a_block_are_sorted_there(tmp_path):
     seconds[[10, 11]] = seconds[[11, 10]]
     notes = assert_equals_pandas(write(tmp_path, lines(seconds, watts)), block_bytes=1000)
     assert notes == ("stamps went back in time 1 times: sorted",)
-
-
-@pytest.mark.parametrize("block_bytes", [300, 10_000_000])
-def test_lines_that_belong_far_before_are_put_there_and_counted(tmp_path, block_bytes):
-    seconds, watts = readings(2_000)
-    late = [seconds[10], seconds[20] + 1, seconds[1990] + 1]
-    path = write(tmp_path, lines(np.append(seconds, late), np.append(watts, [77, 88, 99])))
-    assert assert_equals_pandas(path, block_bytes=block_bytes) == (
-        "stamps went back in time 1 times: sorted",
-        "1 samples had the stamp of another: the last one counts",
-    )
 
 
 def test_whole_blocks_in_the_wrong_order_are_put_in_order(tmp_path):
@@ -169,19 +154,6 @@ def test_a_file_without_lines_is_not_a_channel(tmp_path):
 def test_an_empty_file_is_an_error(tmp_path, text, reason):
     with pytest.raises(InputError, match=reason):
         read_channel(write(tmp_path, text))
-
-
-def test_stamps_in_milliseconds_are_suspected(tmp_path):
-    path = write(tmp_path, lines((START + np.arange(5)) * 1000, range(5)))
-    with pytest.raises(InputError, match=r"channel_1\.dat: .* these look like milliseconds"):
-        read_channel(path)
-
-
-def test_a_missing_file_and_a_folder_are_errors_of_one_line(tmp_path):
-    with pytest.raises(InputError, match="does not exist"):
-        read_channel(tmp_path / "channel_7.dat")
-    with pytest.raises(InputError, match="is a folder"):
-        read_channel(tmp_path)
 
 
 def test_a_file_of_the_release_reads_like_pandas(real_data):

@@ -206,12 +206,6 @@ def test_the_real_house_1_spans_its_aggregate_and_its_long_gaps_stay_gaps(real_d
     assert {stamp.date().isoformat() for stamp in toaster} == {"2013-02-09"}
 
 
-def test_a_real_kettle_boils_at_kilowatts(real_data):
-    home = read_ukdale(real_data / "ukdale", house=2, appliances=["kettle", "dish_washer"])
-    assert list(home.appliances_w) == ["kettle", "dishwasher"]
-    assert 2_000 < np.nanmax(home.appliances_w["kettle"]) < 3_500
-
-
 REDD_COVERAGE_PERCENT = {
     1: {1: 50.3, 5: 91.5, 6: 91.5, 10: 91.5, 11: 91.5, 13: 38.4, 14: 38.4},
     2: {1: 98.9, 2: 98.9, 3: 96.9, 4: 96.9, 5: 96.9, 6: 98.9, 7: 98.9, 8: 96.9, 9: 98.9, 10: 98.9, 11: 96.9},
@@ -246,10 +240,3 @@ def test_the_real_house_2_adds_both_mains(real_data):
     np.testing.assert_array_equal(left.minute, right.minute)
     np.testing.assert_allclose(home.aggregate_w[known], left.watts + right.watts)
     assert home.coverage()["aggregate"] == pytest.approx(0.989, abs=0.002)
-
-
-@pytest.mark.parametrize("house", [1, 3, 4])
-def test_the_single_mains_of_other_real_houses_is_their_total(real_data, house):
-    total = read_channel(real_data / "redd" / "low_freq" / f"house_{house}" / "channel_1.dat")
-    home = read_redd(real_data / "redd" / "low_freq", house=house, appliances=[])
-    np.testing.assert_array_equal(home.aggregate_w[total.minute - total.minute[0]], total.watts)

@@ -231,13 +231,6 @@ def test_an_origin_that_makes_no_sense_is_refused_even_with_a_fitting_hash(saved
         files.read(saved)
 
 
-def test_a_file_that_cannot_be_read_is_named(tmp_path):
-    (tmp_path / "bytes.json").write_bytes(b"\xff\xfe")
-    for name in ("none.json", "bytes.json", "."):
-        with pytest.raises(InputError, match=r"cannot read .*; give a JSON file"):
-            files.read(tmp_path / name)
-
-
 def test_signatures_are_built_from_uk_dale_alone_and_from_both_of_its_houses(tmp_path):
     for house, words in ((1, "1 mains\n"), (2, "1 mains\n")):
         (tmp_path / "redd" / f"house_{house}").mkdir(parents=True)

@@ -13,18 +13,8 @@ from meterveil.data.synthetic.routine import Routine, child, plan_days
 from meterveil.data.synthetic.segments import Segments, minute_means
 from meterveil.errors import InputError
 
-APPLIANCES = [
-    "fridge",
-    "kettle",
-    "microwave",
-    "toaster",
-    "washing_machine",
-    "dishwasher",
-    "oven",
-    "lighting",
-    "electronics",
-    "standby",
-]
+APPLIANCES = ["fridge", "kettle", "microwave", "toaster", "washing_machine"]
+APPLIANCES += ["dishwasher", "oven", "lighting", "electronics", "standby"]
 
 
 def home(seed=0, **options):

@@ -108,21 +108,15 @@ class Lamps:
         evening = (max(day.dusk_h, day.return_h, day.wake_h), day.sleep_h, 1.0)
         morning = (day.wake_h, min(day.dawn_h, day.leave_h), 1.0)
         noon = (day.dawn_h, min(day.dusk_h, day.leave_h), 0.12)
-        windows = [] if day.away else [morning, noon, evening]
-        return join(self._window(rng, day, *window) for window in windows)
-
-    def _window(
-        self, rng: np.random.Generator, day: Day, from_h: float, to_h: float, rate: float
-    ) -> Segments:
-        if to_h <= from_h:
-            return join([])
+        windows = [] if day.away else [window for window in (morning, noon, evening) if window[1] > window[0]]
         parts = []
-        for watts, stay_h, per_hour in zip(self.watts, self.stay_h, self.per_hour, strict=True):
-            visits = rng.poisson(rate * per_hour * (to_h - from_h) + 0.3 * rate)
-            start_h = np.sort(rng.uniform(from_h, to_h, visits))
-            stop_h = np.minimum(start_h + stay_h * np.exp(0.6 * rng.standard_normal(start_h.size)), to_h)
-            stop_h = np.minimum(stop_h, np.append(start_h[1:], to_h))
-            parts.append(segments(day.at_s(start_h), day.at_s(stop_h), watts))
+        for from_h, to_h, rate in windows:
+            for watts, stay_h, per_hour in zip(self.watts, self.stay_h, self.per_hour, strict=True):
+                visits = rng.poisson(rate * per_hour * (to_h - from_h) + 0.3 * rate)
+                start_h = np.sort(rng.uniform(from_h, to_h, visits))
+                stop_h = np.minimum(start_h + stay_h * np.exp(0.6 * rng.standard_normal(visits)), to_h)
+                stop_h = np.minimum(stop_h, np.append(start_h[1:], to_h))
+                parts.append(segments(day.at_s(start_h), day.at_s(stop_h), watts))
         return join(parts)
 
 

@@ -176,6 +176,5 @@ def _daylight(today: date, noon: pd.Timestamp) -> tuple[float, float]:
     """Return sunrise and sunset in wall-clock hours at the latitude of London, approximately."""
     declination = -np.radians(23.44) * np.cos(2 * np.pi * (today.timetuple().tm_yday + 10) / 365)
     half_day_h = np.degrees(np.arccos(-np.tan(np.radians(LATITUDE_DEG)) * np.tan(declination))) / 15
-    summer_time = noon.dst()
-    solar_noon_h = 12 + (summer_time.total_seconds() / HOUR_S if summer_time else 0.0)
+    solar_noon_h = 12 + (noon.dst() or timedelta()).total_seconds() / HOUR_S
     return float(solar_noon_h - half_day_h), float(solar_noon_h + half_day_h)
