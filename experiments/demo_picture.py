@@ -16,7 +16,7 @@ from meterveil.core.arrays import BoolArray
 from meterveil.data.load import SYNTHETIC, load
 from meterveil.data.signatures import library
 from meterveil.data.simulation import Run, Setup
-from meterveil.data.synthetic.house import FIRST_DAY
+from meterveil.data.synthetic import FIRST_DAY
 from meterveil.plots import look, save
 from meterveil.plots.simulation import load_and_meter
 

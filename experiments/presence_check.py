@@ -16,7 +16,7 @@ from meterveil.audit.findings import audit
 from meterveil.audit.model import Model, load_model, minutes_of
 from meterveil.audit.presence import NIGHT
 from meterveil.core.arrays import BoolArray
-from meterveil.data.synthetic.house import FIRST_DAY, household
+from meterveil.data.synthetic import FIRST_DAY, household
 from meterveil.data.synthetic.routine import Routine, child, plan_days
 from meterveil.data.synthetic.segments import join, minute_means
 

@@ -17,12 +17,11 @@ from meterveil.data.signatures import (
     candidates,
     choose,
     find_events,
-    is_replayable,
     ranked,
     sub_library,
 )
 from meterveil.data.splits import day_range
-from meterveil.data.synthetic import decoy_library
+from meterveil.data.synthetic import decoy_library, suits_library
 from meterveil.errors import InputError
 
 DAYS = day_range(date(2013, 5, 21), date(2013, 5, 23))
@@ -88,7 +87,7 @@ def test_of_a_washer_only_the_heating_is_taken_of_other_appliances_the_whole_eve
     ],
 )
 def test_the_filter_has_the_papers_limits(watts, expected):
-    assert is_replayable(use("kettle", watts)) == expected
+    assert suits_library(np.array(watts)) == expected
 
 
 def test_the_rank_is_by_standard_deviation_and_then_by_median():
@@ -140,7 +139,7 @@ def test_sub_libraries_hold_the_first_by_rank_and_each_holds_the_next():
 def test_an_unknown_or_too_large_sub_library_is_refused():
     with pytest.raises(InputError, match="no sub-library 'two'; there are main, nine, seven, five, three"):
         sub_library(decoy_library(), "two")
-    with pytest.raises(InputError, match="main takes 10 signatures and synthetic has 9; go smaller"):
+    with pytest.raises(InputError, match="main takes 10 signatures, synthetic has 9; go smaller"):
         sub_library(sub_library(decoy_library(), "nine"), "main")
 
 

@@ -7,8 +7,7 @@ import pytest
 from experiments.household_statistics import measure_appliance
 from meterveil.data.coverage import events
 from meterveil.data.household import midnight
-from meterveil.data.synthetic import decoy_signatures, household
-from meterveil.data.synthetic.house import FIRST_DAY
+from meterveil.data.synthetic import FIRST_DAY, decoy_signatures, household
 from meterveil.data.synthetic.routine import Routine, child, plan_days
 from meterveil.data.synthetic.segments import Segments, minute_means
 from meterveil.errors import InputError

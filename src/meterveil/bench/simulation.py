@@ -18,7 +18,7 @@ from meterveil.data.coverage import by_day
 from meterveil.data.household import Household
 from meterveil.data.load import SYNTHETIC, load
 from meterveil.data.simulation import WELL_KNOWN, Run, Setup, mask
-from meterveil.data.synthetic.house import FIRST_DAY
+from meterveil.data.synthetic import FIRST_DAY
 from meterveil.defenders import defender
 from meterveil.defenders.defence import Defence, find_defence
 from meterveil.errors import InputError

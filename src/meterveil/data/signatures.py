@@ -1,8 +1,7 @@
 """Library of appliance signatures: found in data, filtered, ranked, chosen (appendix E.2), saved and read.
 
-Of the uses that last 5 to 35 minutes at a median of 300 to 2,500 W, the most varied ones make the library: at
-most two of each appliance and house, ten in all (D15). The library is one JSON file (docs/formats.md). Its
-SHA-256 is checked on reading, so that results that name a library mean the same watts.
+Of the uses that last 5 to 35 minutes at a median of 300 to 2,500 W, the most varied ones are taken: at most
+two of each appliance and house, ten in all (D15). The file is JSON with a SHA-256 (docs/formats.md).
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -19,20 +18,12 @@ from typing import Any
 import numpy as np
 
 from meterveil.core.decoys import Library
-from meterveil.data import outputs
+from meterveil.data import outputs, synthetic
 from meterveil.data.files import read_text
 from meterveil.data.household import FloatArray, Household, kind
 from meterveil.data.load import describe, houses, load
 from meterveil.data.protocols import LIBRARY_DAYS, ON_THRESHOLD_W, UKDALE_EVALUATION_DAYS, on_threshold_w
 from meterveil.data.splits import Days, consecutive_pieces
-from meterveil.data.synthetic import decoy_library
-from meterveil.data.synthetic.machines import (
-    LONGEST_MIN,
-    MEDIAN_RANGE_W,
-    PER_APPLIANCE,
-    SHORTEST_MIN,
-    suits_library,
-)
 from meterveil.errors import InputError
 
 APPLIANCES = ("kettle", "toaster", "microwave", "dishwasher", "washing_machine", "washer_dryer")
@@ -43,11 +34,8 @@ SIZE = 10
 SUB_LIBRARIES: dict[str, int] = {"main": SIZE, "nine": 9, "seven": 7, "five": 5, "three": 3}
 """Name -> signatures in it: the rows of the paper's table on library size."""
 
-HEATING_W: dict[str, float] = dict.fromkeys(("washing_machine", "washer_dryer"), MEDIAN_RANGE_W[0])
-"""Thresholds of washers: only their heating suits the library.
-
-By the threshold of D10 (20 W) every programme is too long and too weak, though the paper names washers.
-"""
+HEATING_W = dict.fromkeys(("washing_machine", "washer_dryer"), synthetic.MEDIAN_RANGE_W[0])
+"""Thresholds of washers: only their heating suits the library; whole programmes are too long and too weak."""
 
 PARTLY_ON_W = min(ON_THRESHOLD_W.values())
 """A minute beside an event is partial, not standby, from the lowest power that counts as on (D10)."""
@@ -127,24 +115,19 @@ def candidates(household: Household, house: int, days: Days) -> Iterator[Signatu
                 yield Signature(kind(name), use_w, house, begin.date(), f"{begin:%H:%M}")
 
 
-def is_replayable(signature: Signature) -> bool:
-    """Apply the paper's filter of length and median power."""
-    return suits_library(np.array(signature.watts))
-
-
 def ranked(signatures: Iterable[Signature]) -> list[Signature]:
     """Order by standard deviation, then median power, both descending."""
     return sorted(signatures, key=lambda one: (-one.std_w, -one.median_w))
 
 
-def choose(found: Iterable[Signature], size: int = SIZE) -> tuple[Signature, ...]:
+def choose(uses: Iterable[Signature], size: int = SIZE) -> tuple[Signature, ...]:
     """Choose the best signatures that pass the filter, at most two of each appliance and house (D15)."""
     taken: Counter[tuple[str, int | None]] = Counter()
     chosen: list[Signature] = []
-    for one in ranked(filter(is_replayable, found)):
-        if taken[one.name, one.house] < PER_APPLIANCE and len(chosen) < size:
-            taken[one.name, one.house] += 1
-            chosen.append(one)
+    for use in ranked(use for use in uses if synthetic.suits_library(np.array(use.watts))):
+        if taken[use.name, use.house] < synthetic.PER_APPLIANCE and len(chosen) < size:
+            taken[use.name, use.house] += 1
+            chosen.append(use)
     return tuple(chosen)
 
 
@@ -155,15 +138,14 @@ def build(households: Mapping[int, Household], days: Mapping[int, Days] = LIBRAR
         raise InputError(f"no days are set for house {', '.join(unknown)}; name days to take signatures from")
     for row in UKDALE_EVALUATION_DAYS:
         if row.day in days.get(row.house, ()):
-            raise InputError(
-                f"{row.day} of house {row.house} is an evaluation day; take signatures from other days"
-            )
-    found = [one for house, home in households.items() for one in candidates(home, house, days[house])]
-    chosen = choose(found)
+            raise InputError(f"{row.day} of house {row.house} is an evaluation day; take other days")
+    uses = [use for house, home in households.items() for use in candidates(home, house, days[house])]
+    chosen = choose(uses)
     if not chosen:
+        low_w, high_w = synthetic.MEDIAN_RANGE_W
         raise InputError(
-            f"none of {len(found)} uses of {', '.join(APPLIANCES)} lasts {SHORTEST_MIN} to {LONGEST_MIN} "
-            f"minutes at a median of {MEDIAN_RANGE_W[0]:g} to {MEDIAN_RANGE_W[1]:g} W; "
+            f"none of {len(uses)} uses of {', '.join(APPLIANCES)} lasts {synthetic.SHORTEST_MIN} to "
+            f"{synthetic.LONGEST_MIN} minutes at a median of {low_w:g} to {high_w:g} W; "
             "give data in which these appliances are metered, in watts"
         )
     parts = [f"house {house}, {days[house][0]} to {days[house][-1]}" for house in households]
@@ -179,11 +161,9 @@ def sub_library(library: Library, name: str) -> Library:
         raise InputError(f"there is no sub-library {name!r}; there are {', '.join(SUB_LIBRARIES)}")
     size = SUB_LIBRARIES[name]
     if size > library.size:
-        raise InputError(
-            f"{name} takes {size} signatures and {library.source} has {library.size}; go smaller"
-        )
-    whole = Collection.of_library(library)
-    return Collection(library.source, tuple(ranked(whole.signatures)[:size])).library()
+        raise InputError(f"{name} takes {size} signatures, {library.source} has {library.size}; go smaller")
+    best = ranked(Collection.of_library(library).signatures)[:size]
+    return Collection(library.source, tuple(best)).library()
 
 
 _ORIGIN = ("house", "day", "start")
@@ -193,28 +173,27 @@ _HASH = "sha256"
 def read_houses(data: Path) -> dict[int, Household]:
     """Read the houses of the library; `data` is UK-DALE, or a folder with `ukdale` in it."""
     source = data / "ukdale" if (data / "ukdale").is_dir() else data
-    found = describe(source)
-    if found.kind not in ("ukdale", "nilmtk"):
+    described = describe(source)
+    if described.kind not in ("ukdale", "nilmtk"):
         raise InputError(
-            f"{source} is read as {found.kind}; signatures are built from UK-DALE, give its folder"
+            f"{source} is read as {described.kind}; signatures are built from UK-DALE, give its folder"
         )
-    missing = [str(house) for house in LIBRARY_DAYS if house not in found.houses]
+    missing = [str(house) for house in LIBRARY_DAYS if house not in described.houses]
     if missing:
         raise InputError(
             f"{source} has no house {' or '.join(missing)}; "
             f"signatures are built from houses {' and '.join(map(str, LIBRARY_DAYS))} of UK-DALE, give both"
         )
-    return {house: _read_house(source, house, houses(source)[house]) for house in LIBRARY_DAYS}
-
-
-def _read_house(source: Path, house: int, known: tuple[str, ...]) -> Household:
-    """Read only the appliances of the library, where the source lists its appliances."""
-    wanted = [name for name in known if kind(name) in APPLIANCES]
-    if known and not wanted:
-        raise InputError(
-            f"{source}, house {house} meters {', '.join(known)}; none of them is {', '.join(APPLIANCES)}"
-        )
-    return load(source, house, appliances=wanted or None)
+    read_in = {}
+    for house in LIBRARY_DAYS:
+        known = houses(source)[house]  # empty where the source does not list its appliances
+        wanted = [name for name in known if kind(name) in APPLIANCES]
+        if known and not wanted:
+            raise InputError(
+                f"{source}, house {house} meters {', '.join(known)}; none of them is {', '.join(APPLIANCES)}"
+            )
+        read_in[house] = load(source, house, appliances=wanted or None)
+    return read_in
 
 
 def save(collection: Collection, path: Path) -> Path:
@@ -223,22 +202,21 @@ def save(collection: Collection, path: Path) -> Path:
     for row, one in zip(document["signatures"], collection.signatures, strict=True):
         origin = {"house": one.house, "day": one.day and one.day.isoformat(), "start": one.start or None}
         row.update({key: value for key, value in origin.items() if value is not None})
-    frozen = {**document, _HASH: _hash_of(document)}
-    return outputs.write_text(path, json.dumps(frozen, indent=1) + "\n")
+    document[_HASH] = _hash_of(document)
+    return outputs.write_text(path, json.dumps(document, indent=1) + "\n")
 
 
 def read(path: Path | None = None) -> Collection:
     """Read a library with its origins, or return the synthetic one that ships."""
     if path is None:
-        return Collection.of_library(decoy_library())
+        return Collection.of_library(synthetic.decoy_library())
     text = read_text(path)
     try:
         library = Library.from_json(text)
         document = json.loads(text)
-        rows = document["signatures"]
         _check_unaltered(document)
-        pairs = zip(Collection.of_library(library).signatures, rows, strict=True)
-        return Collection(library.source, tuple(_with_origin(one, row) for one, row in pairs))
+        plain = Collection.of_library(library).signatures
+        return Collection(library.source, tuple(map(_with_origin, plain, document["signatures"])))
     except InputError as error:
         raise InputError(f"{path}: {error}") from error
 
@@ -248,16 +226,18 @@ def library(path: Path | None = None) -> Library:
     return read(path).library()
 
 
-def _with_origin(one: Signature, row: Mapping[str, Any]) -> Signature:
+def _with_origin(signature: Signature, row: Mapping[str, Any]) -> Signature:
     house, day, start = (row.get(key) for key in _ORIGIN)
     try:
-        recorded = date.fromisoformat(day) if day is not None else None
-        number = int(house) if house is not None else None
-        return Signature(one.name, one.watts, number, recorded, str(start or ""))
+        return replace(
+            signature,
+            house=None if house is None else int(house),
+            day=None if day is None else date.fromisoformat(day),
+            start=str(start or ""),
+        )
     except (TypeError, ValueError, OverflowError) as error:
-        raise InputError(
-            f"{one.name} comes from house {house!r}, day {day!r}; write them as 1 and 2013-03-19"
-        ) from error
+        origin = f"{signature.name} comes from house {house!r}, day {day!r}"
+        raise InputError(f"{origin}; write them as 1 and 2013-03-19") from error
 
 
 def _check_unaltered(document: Mapping[str, Any]) -> None:

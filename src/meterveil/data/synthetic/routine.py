@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
-from typing import Literal
 
 import numpy as np
 import pandas as pd
 
 from meterveil.core.arrays import BoolArray
 from meterveil.data.household import FloatArray, midnight
-from meterveil.data.synthetic.segments import Segments, segments
+from meterveil.data.synthetic.segments import Rng, Segments
 
 HOUR_S = 3600.0
 DAY_S = 24 * HOUR_S
@@ -20,10 +19,8 @@ LATITUDE_DEG = 51.5
 TRIP_SHARE = 0.015
 """Probability that a trip of one to three days begins on a given day."""
 
-Anchor = Literal["wake_h", "lunch_h", "dinner_h", "return_h", "sleep_h"]
 
-
-def child(seed: int, *keys: int) -> np.random.Generator:
+def child(seed: int, *keys: int) -> Rng:
     """Return the generator of one purpose, so that more days or appliances do not shift its draws."""
     return np.random.default_rng([seed, *keys])
 
@@ -42,7 +39,7 @@ class Routine:
     activity: float
 
     @classmethod
-    def draw(cls, rng: np.random.Generator) -> Routine:
+    def draw(cls, rng: Rng) -> Routine:
         """Draw the routine of one household."""
         return cls(
             wake_h=rng.normal(6.9, 0.5),
@@ -80,10 +77,9 @@ class Day:
         """Return the seconds of the trace at these wall-clock hours; clocks change at night."""
         return self.start_s + hour * HOUR_S + np.where(hour >= 3, self.length_s - DAY_S, 0.0)
 
-    def between(self, from_h: float, to_h: float) -> tuple[float, float]:
-        """Return start and stop of a stretch of wall-clock hours, in seconds of the trace."""
-        start_s, stop_s = self.at_s(np.array([from_h, to_h]))
-        return float(start_s), float(stop_s)
+    def second(self, hour: float) -> float:
+        """Return the second of the trace at one wall-clock hour."""
+        return float(self.at_s(np.array(hour)))
 
     def home(self, hour: FloatArray) -> BoolArray:
         """Tell whether people are home and awake."""
@@ -92,18 +88,16 @@ class Day:
 
     def presence(self) -> Segments:
         """Return the stretches in which people are home and awake, with a weight of one."""
-        if self.away:
-            return segments(np.empty(0), np.empty(0), 1.0)
-        start_h = np.array([self.wake_h, self.return_h])
-        stop_h = np.array([min(self.leave_h, self.sleep_h), self.sleep_h])
-        return segments(self.at_s(start_h), self.at_s(stop_h), 1.0)
+        stays = [(self.wake_h, min(self.leave_h, self.sleep_h)), (self.return_h, self.sleep_h)]
+        start_h, stop_h = np.array([] if self.away else stays).reshape(-1, 2).T
+        return Segments.of(self.at_s(start_h), self.at_s(stop_h), 1.0)
 
 
 @dataclass(frozen=True)
 class Habit:
     """Activity with a mean number of times a day, around a moment of the day."""
 
-    anchor: Anchor
+    anchor: str  # field of `Day`
     offset_h: float
     spread_h: float
     per_day: float
@@ -111,12 +105,35 @@ class Habit:
     """Factor on `per_day` at weekends."""
 
 
-def hours_of(rng: np.random.Generator, day: Day, habits: Sequence[Habit], activity: float) -> FloatArray:
+HABITS: dict[str, tuple[Habit, ...]] = {
+    "kettle": (
+        Habit("wake_h", 0.3, 0.4, 1.5),
+        Habit("wake_h", 3.0, 1.5, 1.2),
+        Habit("lunch_h", 0.3, 0.8, 1.3),
+        Habit("dinner_h", -1.0, 1.0, 1.3),
+        Habit("sleep_h", -2.0, 1.0, 1.0),
+    ),
+    "microwave": (
+        Habit("wake_h", 0.4, 0.3, 0.9),
+        Habit("lunch_h", 0.0, 0.4, 1.1),
+        Habit("dinner_h", 0.0, 0.6, 2.0),
+        Habit("sleep_h", -1.5, 0.8, 0.5),
+    ),
+    "toaster": (Habit("wake_h", 0.4, 0.3, 0.7), Habit("lunch_h", 0.0, 0.5, 0.3)),
+    "washing_machine": (Habit("wake_h", 2.0, 1.2, 0.45, 1.8), Habit("return_h", 1.5, 1.0, 0.4)),
+    "dishwasher": (Habit("dinner_h", 1.3, 0.7, 0.6), Habit("lunch_h", 1.0, 0.8, 0.12, 2.0)),
+    "oven": (Habit("dinner_h", -0.8, 0.4, 0.45), Habit("lunch_h", -1.0, 0.5, 0.1, 2.5)),
+    "hair_dryer": (Habit("wake_h", 0.5, 0.2, 0.6), Habit("sleep_h", -1.0, 0.5, 0.2)),
+    "hob": (Habit("dinner_h", -0.4, 0.3, 0.8), Habit("lunch_h", -0.3, 0.3, 0.3, 1.5)),
+    "cleaning": (Habit("wake_h", 3.0, 1.5, 0.12, 2.5), Habit("return_h", 1.5, 1.0, 0.1)),
+}
+
+
+def hours_of(rng: Rng, day: Day, habits: Sequence[Habit], activity: float) -> FloatArray:
     """Draw the wall-clock hours of these habits, in order, while people are home."""
     drawn = [np.empty(0)]
     for habit in habits:
-        mean = habit.per_day * activity * (habit.weekend if day.weekend else 1.0)
-        count = rng.poisson(mean)
+        count = rng.poisson(habit.per_day * activity * (habit.weekend if day.weekend else 1.0))
         centre_h = getattr(day, habit.anchor) + habit.offset_h
         drawn.append(centre_h + habit.spread_h * rng.standard_normal(count))
     hours = np.sort(np.concatenate(drawn))
@@ -136,9 +153,7 @@ def plan_days(seed: int, routine: Routine, start: date, days: int, timezone: str
     return plan
 
 
-def _plan_day(
-    rng: np.random.Generator, routine: Routine, today: date, origin: pd.Timestamp, away: bool
-) -> Day:
+def _plan_day(rng: Rng, routine: Routine, today: date, origin: pd.Timestamp, away: bool) -> Day:
     first, last = (midnight(day, str(origin.tz)) for day in (today, today + timedelta(days=1)))
     weekend = today.weekday() >= 5
     late_h = rng.normal(0.0, 0.5)
@@ -162,7 +177,7 @@ def _plan_day(
     )
 
 
-def _absence(rng: np.random.Generator, routine: Routine, weekend: bool, wake_h: float) -> tuple[float, float]:
+def _absence(rng: Rng, routine: Routine, weekend: bool, wake_h: float) -> tuple[float, float]:
     if not weekend and rng.random() < routine.works_away:
         leave_h = max(routine.leave_h + rng.normal(0.0, 0.2), wake_h + 0.7)
         return leave_h, max(routine.return_h + rng.normal(0.0, 0.7), leave_h + 2)

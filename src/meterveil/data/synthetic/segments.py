@@ -1,7 +1,6 @@
 """Power as steps in continuous time, turned into minute means without sampling.
 
-Switching times are real numbers of seconds, so a minute in which something starts or stops holds the share
-of its power that a meter would have averaged: the partial minutes at the edges of every event.
+Switching times are real numbers of seconds, so the minutes at the edges of an event hold a part of it.
 """
 
 from __future__ import annotations
@@ -14,6 +13,7 @@ import numpy as np
 from meterveil.data.household import FloatArray
 
 MINUTE_S = 60.0
+Rng = np.random.Generator
 
 
 @dataclass(frozen=True)
@@ -23,6 +23,12 @@ class Segments:
     start_s: FloatArray
     stop_s: FloatArray
     watts: FloatArray
+
+    @classmethod
+    def of(cls, start_s: FloatArray, stop_s: FloatArray, watts: FloatArray | float) -> Segments:
+        """Build segments with one power for all or one each; empty stretches are dropped."""
+        keep = stop_s > start_s
+        return cls(start_s[keep], stop_s[keep], np.broadcast_to(watts, start_s.shape)[keep])
 
     def delayed(self, by_s: float) -> Segments:
         """Move everything later by so many seconds."""
@@ -34,12 +40,6 @@ class Segments:
         return float(self.stop_s.max(initial=0.0))
 
 
-def segments(start_s: FloatArray, stop_s: FloatArray, watts: FloatArray | float) -> Segments:
-    """Build segments with one power for all or one each; empty stretches are dropped."""
-    keep = stop_s > start_s
-    return Segments(start_s[keep], stop_s[keep], np.broadcast_to(watts, start_s.shape)[keep])
-
-
 def levels(durations_s: Sequence[float] | FloatArray, watts: Sequence[float] | FloatArray) -> Segments:
     """Hold one power after another without a pause, from second zero."""
     edges = np.concatenate([[0.0], np.cumsum(durations_s)])
@@ -48,12 +48,8 @@ def levels(durations_s: Sequence[float] | FloatArray, watts: Sequence[float] | F
 
 def join(parts: Iterable[Segments]) -> Segments:
     """Join segments, each at its own time."""
-    every = [Segments(np.empty(0), np.empty(0), np.empty(0)), *parts]
-    return Segments(
-        np.concatenate([part.start_s for part in every]),
-        np.concatenate([part.stop_s for part in every]),
-        np.concatenate([part.watts for part in every]),
-    )
+    columns = [np.empty((3, 0)), *(np.stack([part.start_s, part.stop_s, part.watts]) for part in parts)]
+    return Segments(*np.concatenate(columns, axis=1))
 
 
 def chain(parts: Iterable[Segments]) -> Segments:
@@ -65,24 +61,19 @@ def chain(parts: Iterable[Segments]) -> Segments:
     return join(placed)
 
 
-def pulses(rng: np.random.Generator, duration_s: float, on_s: float, off_s: float, *watts: float) -> Segments:
-    """Switch between two powers (the second is 0 W unless given) as a thermostat or a drum does."""
-    high_w, low_w = (*watts, 0.0)[:2]
+def pulses(rng: Rng, duration_s: float, on_s: float, off_s: float, high_w: float, low_w: float) -> Segments:
+    """Switch between two powers as a thermostat or a drum does."""
     count = int(duration_s / (on_s + off_s)) + 1
     spans = np.tile([on_s, off_s], count) * rng.uniform(0.85, 1.15, 2 * count)
     edges = np.minimum(np.concatenate([[0.0], np.cumsum(spans)]), duration_s)
-    power = np.tile([high_w, low_w], count)
-    return Segments(edges[:-1], edges[1:], power)
+    return Segments(edges[:-1], edges[1:], np.tile([high_w, low_w], count))
 
 
-def wander(
-    rng: np.random.Generator, duration_s: float, watts: float, spread: float, step_s: float
-) -> Segments:
+def wander(rng: Rng, duration_s: float, watts: float, spread: float, step_s: float) -> Segments:
     """Draw a power that varies around a mean by a relative `spread`, from step to step."""
     count = max(1, int(duration_s / step_s))
     stray = np.convolve(rng.standard_normal(count + 3), [0.6, 0.5, 0.4, 0.3], mode="valid")
-    power = watts * np.clip(1 + spread * stray, 0.2, 3.0)
-    return levels(np.full(count, duration_s / count), power)
+    return levels(np.full(count, duration_s / count), watts * np.clip(1 + spread * stray, 0.2, 3.0))
 
 
 def minute_means(load: Segments, minutes: int) -> FloatArray:
@@ -91,12 +82,10 @@ def minute_means(load: Segments, minutes: int) -> FloatArray:
     A switch-on at a share f of minute k adds (1 - f) of its power to k and all of it to every later minute:
     two entries in the differences of the means, so the cost is one sum however long a segment lasts.
     """
-    last = float(minutes)
-    edges = np.clip(np.concatenate([load.start_s, load.stop_s]) / MINUTE_S, 0.0, last)
+    edges = np.clip(np.concatenate([load.start_s, load.stop_s]) / MINUTE_S, 0.0, float(minutes))
     change_w = np.concatenate([load.watts, -load.watts])
     minute = edges.astype(np.int64)
     share = edges - minute
-    length = minutes + 2
-    change = np.bincount(minute, change_w * (1 - share), length)
-    change += np.bincount(minute + 1, change_w * share, length)
+    change = np.bincount(minute, change_w * (1 - share), minutes + 2)
+    change += np.bincount(minute + 1, change_w * share, minutes + 2)
     return np.maximum(np.cumsum(change)[:minutes], 0.0)
