@@ -11,7 +11,7 @@ from meterveil.audit.findings import audit
 from meterveil.audit.model import Shape, agreeing, minutes_of, runs_of
 from meterveil.audit.submeters import score
 
-SHAPE = Shape(pause_minutes=2, least_minutes=3, most_minutes=6, attended=True)
+SHAPE = Shape(pause_minutes=2, least_minutes=3, most_minutes=6)
 
 
 def on(text):

@@ -8,7 +8,7 @@ import pytest
 from small_networks import quickly, small
 
 from meterveil.attackers.registry import ATTACKERS, FLOORS
-from meterveil.contracts import ATTACKER_LAWS, AttackerCase
+from meterveil.contracts.attackers import ATTACKER_LAWS, AttackerCase
 from meterveil.data.household import Household
 from meterveil.errors import InputError
 

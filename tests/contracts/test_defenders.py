@@ -4,8 +4,7 @@ from functools import cache, partial
 
 import pytest
 
-from meterveil.contracts import DEFENCE_LAWS, DefenceCase
-from meterveil.contracts.defences import world
+from meterveil.contracts.defences import DEFENCE_LAWS, DefenceCase, world
 from meterveil.data.simulation import Setup
 from meterveil.data.synthetic import decoy_library
 from meterveil.defenders import DEFENDERS, defender

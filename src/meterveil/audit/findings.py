@@ -9,15 +9,16 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from meterveil.audit.model import SHAPES, Model, Reading, Use, minutes_of
+from meterveil.audit.model import MACHINES, Model, Reading, Use, minutes_of
 from meterveil.audit.presence import Quiet, base_load_w, quiet_stretches
-from meterveil.core.arrays import FloatArray
+from meterveil.core.arrays import BoolArray, FloatArray
 from meterveil.data.household import Household, midnight
 from meterveil.data.load import find_kind, load
 from meterveil.errors import InputError
 
 FINE_MINUTES = 1
 """Longest interval between readings at which the shipped model can read appliances."""
+ONE_DAY = timedelta(days=1)
 DEFAULT_DAYS = 31
 """Days at the end of a record that are read by default."""
 LEAST_MINUTES = 360
@@ -39,8 +40,8 @@ class Audit:
 
     household: Household
     interval_minutes: int
-    reading: Reading | None
-    """Output of the shipped model; None where the readings are too coarse for it."""
+    reading: Reading
+    """Output of the shipped model; empty where the readings are too coarse for it."""
     quiet: tuple[Quiet, ...]
     base_w: float
 
@@ -57,12 +58,12 @@ class Audit:
 
     def uses(self, name: str) -> list[Use]:
         """List the uses of one appliance."""
-        return [use for use in self.reading.uses if use.appliance == name] if self.reading else []
+        return [use for use in self.reading.uses if use.appliance == name]
 
     def uses_on(self, day: date) -> list[Use]:
         """List the uses that begin on a day."""
         low, high = self.day_bounds(day)
-        return [use for use in self.reading.uses if low <= use.start < high] if self.reading else []
+        return [use for use in self.reading.uses if low <= use.start < high]
 
     def quiet_on(self, day: date) -> list[Quiet]:
         """List the quiet stretches of a day, cut at its midnights, as minutes of the record."""
@@ -76,15 +77,17 @@ class Audit:
     def state_minutes(self, state: str) -> FloatArray:
         """Mark the minutes in which the house seems asleep or empty; NaN where the meter was unknown."""
         runs = [(part.start, part.end) for part in self.quiet if part.state == state]
-        marked = minutes_of(runs, len(self.household.minutes))
-        return np.where(np.isnan(self.household.aggregate_w), np.nan, marked)
+        return self._where_known(minutes_of(runs, len(self.household.minutes)))
 
     def beginnings(self, name: str) -> FloatArray:
         """Sum the probabilities of the uses that begin in each minute; NaN where unknown."""
         begun = np.zeros(len(self.household.minutes))
         for use in self.uses(name):
             begun[use.start] += use.probability
-        return np.where(np.isnan(self.household.aggregate_w), np.nan, begun)
+        return self._where_known(begun)
+
+    def _where_known(self, values: FloatArray | BoolArray) -> FloatArray:
+        return np.where(np.isnan(self.household.aggregate_w), np.nan, values)
 
     def by_hour_and_weekday(self, values: FloatArray) -> FloatArray:
         """Average values, (minute,), over each hour of each weekday, (7, 24); NaN where none is known."""
@@ -99,9 +102,8 @@ class Audit:
 def audit(household: Household, model: Model) -> Audit:
     """Read a record of whole civil days."""
     step = interval_minutes(household.aggregate_w)
-    reading = model.read(household.aggregate_w) if step <= FINE_MINUTES else None
-    machines = [name for name in SHAPES if not SHAPES[name].attended and name != "fridge"]
-    uses = [use for use in reading.uses if use.is_sure and use.appliance in machines] if reading else []
+    reading = model.read(household.aggregate_w) if step <= FINE_MINUTES else Reading({}, ())
+    uses = [use for use in reading.uses if use.is_sure and use.appliance in MACHINES]
     unattended = minutes_of([(use.start, use.end) for use in uses], len(household.minutes))
     drawn_w = np.where(household.aggregate_w < 0, np.nan, household.aggregate_w)  # export hides the load
     quiet = quiet_stretches(household.minutes, drawn_w, unattended)
@@ -117,21 +119,17 @@ def load_any(path: str, house: int | None, options: dict[str, Any]) -> Household
 def cut_out(household: Household, start: date | None, end: date | None) -> Household:
     """Take the days from `start` up to, not including, `end`; by default the last month."""
     whole = whole_days(household)
-    first, last = whole.minutes[0].date(), whole.minutes[-1].date() + timedelta(days=1)
-    stop = end or _end_of_full_days(whole)
+    first, last = whole.minutes[0].date(), whole.minutes[-1].date() + ONE_DAY
+    stop = end or (last - ONE_DAY if _has_hardly_begun(whole) else last)
     begin = start or max(first, stop - timedelta(days=DEFAULT_DAYS))
     if begin < first or stop > last:
-        raise InputError(
-            f"{household.name} does not record {begin} to {stop}; "
-            f"it records {first} up to, not including, {last}"
-        )
+        recorded = f"it records {first} up to, not including, {last}"
+        raise InputError(f"{household.name} does not record {begin} to {stop}; {recorded}")
     part = whole.between(begin, stop)
     known = part.aggregate_w[~np.isnan(part.aggregate_w)]
     if len(known) < LEAST_MINUTES:
-        raise InputError(
-            f"{part.name} has {len(known)} minutes of readings in these days; "
-            f"an audit needs at least {LEAST_MINUTES}, better a month"
-        )
+        needed = f"an audit needs at least {LEAST_MINUTES}, better a month"
+        raise InputError(f"{part.name} has {len(known)} minutes of readings in these days; {needed}")
     if known.min() == known.max():
         raise InputError(f"{part.name}: the meter reads {known[0]:g} W in every minute; name another column")
     return part
@@ -144,17 +142,16 @@ def whole_days(household: Household) -> Household:
         raise InputError(f"{household.name} has no reading of the whole house; give the right column")
     kept = slice(int(known[0]), int(known[-1]) + 1)
     zone, minutes = household.timezone, household.minutes[kept]
-    first, after = midnight(minutes[0].date(), zone), midnight(minutes[-1].date() + timedelta(days=1), zone)
+    first, after = midnight(minutes[0].date(), zone), midnight(minutes[-1].date() + ONE_DAY, zone)
     grid = pd.date_range(first, after, freq="min", inclusive="left")
     before = int(grid.searchsorted(minutes[0]))
 
     def padded(watts: FloatArray) -> FloatArray:
         return np.pad(watts[kept], (before, len(grid) - before - len(minutes)), constant_values=np.nan)
 
-    appliances = {name: padded(watts) for name, watts in household.appliances_w.items()}
-    return replace(
-        household, minutes=grid, aggregate_w=padded(household.aggregate_w), appliances_w=appliances
-    )
+    appliances_w = {name: padded(watts) for name, watts in household.appliances_w.items()}
+    total_w = padded(household.aggregate_w)
+    return replace(household, minutes=grid, aggregate_w=total_w, appliances_w=appliances_w)
 
 
 def interval_minutes(aggregate_w: FloatArray) -> int:
@@ -172,9 +169,8 @@ def interval_minutes(aggregate_w: FloatArray) -> int:
     return 1
 
 
-def _end_of_full_days(household: Household) -> date:
-    """Leave out a last day with few readings, unless it is the only one."""
-    last = household.minutes[-1].date()
-    begun = np.mean(~np.isnan(household.day(last).aggregate_w)) >= FULL_DAY_SHARE
-    alone = household.minutes[0].date() == last
-    return last + timedelta(days=1) if begun or alone else last
+def _has_hardly_begun(household: Household) -> bool:
+    """Whether the last of several days has few readings."""
+    days = household.days()
+    known = np.mean(~np.isnan(household.day(days[-1]).aggregate_w))
+    return len(days) > 1 and bool(known < FULL_DAY_SHARE)

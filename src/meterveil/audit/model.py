@@ -36,30 +36,26 @@ MOST_KW = 12.0
 CHANNELS = 3
 
 
-@dataclass(frozen=True)
-class Shape:
-    """Durations of one use of an appliance."""
+class Shape(NamedTuple):
+    """Durations of one use of an appliance: longest pause within it, shortest and longest run."""
 
     pause_minutes: int
-    """A break of up to this many minutes is a pause within one use."""
     least_minutes: int
-    """Shorter runs are ignored."""
     most_minutes: int
-    """Longer runs are something else and are ignored."""
-    attended: bool
-    """Whether somebody must be at home and awake for a use to begin."""
 
 
 SHAPES: dict[str, Shape] = {
-    "kettle": Shape(pause_minutes=1, least_minutes=1, most_minutes=15, attended=True),
-    "microwave": Shape(pause_minutes=2, least_minutes=1, most_minutes=60, attended=True),
-    "fridge": Shape(pause_minutes=2, least_minutes=4, most_minutes=720, attended=False),
-    "dishwasher": Shape(pause_minutes=45, least_minutes=20, most_minutes=300, attended=False),
-    "washing_machine": Shape(pause_minutes=30, least_minutes=20, most_minutes=300, attended=False),
+    "kettle": Shape(pause_minutes=1, least_minutes=1, most_minutes=15),
+    "microwave": Shape(pause_minutes=2, least_minutes=1, most_minutes=60),
+    "fridge": Shape(pause_minutes=2, least_minutes=4, most_minutes=720),
+    "dishwasher": Shape(pause_minutes=45, least_minutes=20, most_minutes=300),
+    "washing_machine": Shape(pause_minutes=30, least_minutes=20, most_minutes=300),
 }
 """Appliances that the shipped model knows, in the order of its outputs."""
+MACHINES = ("dishwasher", "washing_machine")
+"""Appliances that run while people sleep or are away."""
 
-OTHER = Shape(pause_minutes=5, least_minutes=1, most_minutes=1440, attended=False)
+OTHER = Shape(pause_minutes=5, least_minutes=1, most_minutes=1440)
 
 WORDS = ((0.9, "almost certain"), (0.65, "likely"), (0.0, "unsure"))
 """Least probability -> word."""
@@ -92,9 +88,9 @@ class Use(NamedTuple):
 def runs_of(on: BoolArray, shape: Shape) -> list[tuple[int, int]]:
     """List the uses in (minute,) on-minutes as half-open ranges."""
     edges = np.flatnonzero(np.diff(on.astype(np.int8), prepend=0, append=0))
-    starts, ends = edges[::2], edges[1::2]
-    if len(starts) == 0:
+    if len(edges) == 0:
         return []
+    starts, ends = edges[::2], edges[1::2]
     apart = starts[1:] - ends[:-1] > shape.pause_minutes
     firsts, lasts = starts[np.append(True, apart)], ends[np.append(apart, True)]
     return [
@@ -138,22 +134,18 @@ class Curve(NamedTuple):
         return np.asarray(1.0 / (1.0 + np.exp(-np.clip(self.slope * score + self.shift, -40.0, 40.0))))
 
 
-@dataclass(frozen=True)
-class Reading:
-    """Output of the model for one record; NaN where the meter was unknown."""
+class Reading(NamedTuple):
+    """Output of the model for one record: (minute,) probabilities, NaN where unknown, and uses by time."""
 
     probability: Mapping[str, FloatArray]
-    """Appliance -> (minute,) probability that it is on."""
     uses: tuple[Use, ...]
-    """In order of time."""
 
 
 @dataclass(frozen=True)
 class Decision:
-    """Threshold and calibration of one appliance."""
+    """Log-odds from which a minute of one appliance counts as on, and the calibration of minutes and uses."""
 
     cut: float
-    """Log-odds from which a minute counts as on."""
     minute: Curve
     use: Curve
 
@@ -171,9 +163,8 @@ class Model:
         try:
             onnxruntime = import_module("onnxruntime")
         except ImportError as error:
-            raise InputError(
-                f"reading appliances needs onnxruntime; install it with {how_to_install('audit')}"
-            ) from error
+            advice = f"install it with {how_to_install('audit')}"
+            raise InputError(f"reading appliances needs onnxruntime; {advice}") from error
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = 1
         return onnxruntime.InferenceSession(self.weights, options, providers=["CPUExecutionProvider"])
@@ -194,21 +185,15 @@ class Model:
 
     def read(self, aggregate_w: FloatArray) -> Reading:
         """Read a record, (minute,), with NaN where the meter was unknown."""
-        known = ~np.isnan(aggregate_w)
-        logits = self.logits(bridged(aggregate_w))
-        uses = [use for name, logit in logits.items() for use in self._uses(name, logit, known)]
-        probability = {
-            name: np.where(known, self.decisions[name].minute.probability(logit), np.nan)
-            for name, logit in logits.items()
-        }
+        known, probability = ~np.isnan(aggregate_w), {}
+        uses: list[Use] = []
+        for name, logit in self.logits(bridged(aggregate_w)).items():
+            decision = self.decisions[name]
+            probability[name] = np.where(known, decision.minute.probability(logit), np.nan)
+            runs = runs_of((logit >= decision.cut) & known, SHAPES[name])
+            sure = decision.use.probability(np.array([score_of_run(logit, *run) for run in runs]))
+            uses += [Use(name, *run, float(p)) for run, p in zip(runs, sure, strict=True)]
         return Reading(probability, tuple(sorted(uses, key=lambda use: (use.start, use.appliance))))
-
-    def _uses(self, name: str, logit: FloatArray, known: BoolArray) -> list[Use]:
-        decision = self.decisions[name]
-        runs = runs_of((logit >= decision.cut) & known, SHAPES[name])
-        scores = np.array([score_of_run(logit, start, end) for start, end in runs])
-        sure = decision.use.probability(scores)
-        return [Use(name, start, end, float(p)) for (start, end), p in zip(runs, sure, strict=True)]
 
 
 def features(reading_w: FloatArray) -> npt.NDArray[np.float32]:
@@ -252,9 +237,8 @@ def load_model(folder: Path = SHIPPED) -> Model:
         card = json.loads((folder / CARD).read_text(encoding="utf-8"))
         weights = (folder / WEIGHTS).read_bytes()
     except (OSError, ValueError) as error:
-        raise InputError(
-            f"{folder} contains no audit model ({CARD} and {WEIGHTS}): {error}; {advice}"
-        ) from error
+        missing = f"{folder} contains no audit model ({CARD} and {WEIGHTS})"
+        raise InputError(f"{missing}: {error}; {advice}") from error
     if not isinstance(card, dict) or card.get("format") != FORMAT:
         raise InputError(f'{folder / CARD} is not a card of "format": "{FORMAT}"; {advice}')
     if hashlib.sha256(weights).hexdigest() != card.get("weights"):

@@ -8,6 +8,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 import pandas as pd
 
+from meterveil.audit.model import Shape, runs_of
 from meterveil.core.arrays import BoolArray, FloatArray
 
 SLOT_MINUTES = 30
@@ -66,23 +67,22 @@ def quiet_stretches(minutes: pd.DatetimeIndex, aggregate_w: FloatArray, unattend
     night = (hours >= NIGHT[0]) | (hours < NIGHT[1])
     return [
         part
-        for low, high in _runs(quiet, LEAST_SLOTS["asleep"])
+        for low, high in runs_of(quiet, Shape(0, LEAST_SLOTS["asleep"], len(quiet)))
         for part in _split(low, high, night, len(aggregate_w))
     ]
 
 
 def _split(low: int, high: int, night: BoolArray, length: int) -> list[Quiet]:
     """Split one run of quiet slots into sleep and absence."""
-    if high - low >= AWAY_SLOTS:
-        return [_quiet("empty", low, high, length)]
-    turns = np.flatnonzero(np.diff(night[low:high])) + low + 1
-    parts = pairwise([low, *(int(turn) for turn in turns), high])
-    states = [_quiet("asleep" if night[start] else "empty", start, end, length) for start, end in parts]
-    return [part for part in states if part.end - part.start >= LEAST_SLOTS[part.state] * SLOT_MINUTES]
-
-
-def _quiet(state: State, low: int, high: int, length: int) -> Quiet:
-    return Quiet(state, low * SLOT_MINUTES, min(high * SLOT_MINUTES, length), high - low >= SURE_SLOTS[state])
+    away = high - low >= AWAY_SLOTS
+    turns = [] if away else (np.flatnonzero(np.diff(night[low:high])) + low + 1).tolist()
+    parts: list[Quiet] = []
+    for start, end in pairwise([low, *turns, high]):
+        state: State = "asleep" if night[start] and not away else "empty"
+        if (slots := end - start) >= LEAST_SLOTS[state]:
+            stop = min(end * SLOT_MINUTES, length)
+            parts.append(Quiet(state, start * SLOT_MINUTES, stop, slots >= SURE_SLOTS[state]))
+    return parts
 
 
 def _calmest(mean_w: FloatArray) -> FloatArray:
@@ -100,8 +100,3 @@ def _calmest(mean_w: FloatArray) -> FloatArray:
 def _slots(values: FloatArray) -> FloatArray:
     padded = np.pad(values, (0, -len(values) % SLOT_MINUTES), constant_values=np.nan)
     return padded.reshape(-1, SLOT_MINUTES)
-
-
-def _runs(marked: BoolArray, least: int) -> list[tuple[int, int]]:
-    edges = np.flatnonzero(np.diff(marked.astype(np.int8), prepend=0, append=0))
-    return [(int(low), int(high)) for low, high in edges.reshape(-1, 2) if high - low >= least]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib.util import find_spec
 from itertools import count
 from typing import TYPE_CHECKING, NamedTuple, Unpack
@@ -13,7 +13,7 @@ import numpy as np
 
 from meterveil.audit.model import OTHER, SHAPES, Model, agreeing, bridged, runs_of
 from meterveil.bench.metrics import event_detection, probability_detection
-from meterveil.core.arrays import BoolArray, FloatArray
+from meterveil.core.arrays import FloatArray
 from meterveil.data.household import Household, canonical, kind
 from meterveil.data.protocols import ON_THRESHOLD_W, on_threshold_w
 from meterveil.data.splits import Days, only_days
@@ -36,30 +36,28 @@ LEAST_ON_MINUTES = 5
 
 
 class Score(NamedTuple):
-    """Scores of one appliance; NaN where it was never used."""
+    """F1 of minutes (D10), of beginnings within two minutes and of whole uses; number of true uses.
+
+    NaN where the appliance was never used.
+    """
 
     f1: float
-    """Of minutes (D10)."""
     event_f1: float
-    """Of beginnings within two minutes; every pause ends an event."""
     use_f1: float
-    """Of whole uses, pauses joined."""
     uses: int
-    """Number of true uses."""
 
 
-@dataclass(frozen=True)
-class Trained:
-    """Scores of the attackers on the last days, and their predictions for the last one."""
+class Trained(NamedTuple):
+    """Scores by (attacker, appliance) over all test days, and the predictions and truth of the last one.
+
+    Predictions are 0..1 for each minute, on from 0.5; the truth is 1 where an appliance was on.
+    """
 
     training: Days
     test: Days
     scores: Mapping[tuple[str, str], Score]
-    """(attacker, appliance) -> scores over all test days."""
     last_day: Mapping[tuple[str, str], FloatArray]
-    """(attacker, appliance) -> (minute of the last test day,) 0..1, on from 0.5."""
     truth: Mapping[str, FloatArray]
-    """Appliance -> (minute of the last test day,) 1 where it was on."""
 
 
 def score(name: str, truth_w: FloatArray, on: FloatArray, cut: float = 0.5) -> Score:
@@ -67,19 +65,12 @@ def score(name: str, truth_w: FloatArray, on: FloatArray, cut: float = 0.5) -> S
     threshold_w = on_threshold_w(name)
     minutes = probability_detection(truth_w, on, threshold_w, cut).f1
     events = event_detection(truth_w, on, threshold_w, cut=cut).f1
-    known = ~np.isnan(truth_w + on)
-    use_f1, uses = _use_f1(name, (truth_w >= threshold_w) & known, (on >= cut) & known)
-    return Score(float(minutes), float(events), use_f1, uses)
-
-
-def _use_f1(name: str, truth: BoolArray, on: BoolArray) -> tuple[float, int]:
-    shape = SHAPES.get(kind(name), OTHER)
-    true, detected = runs_of(truth, shape), runs_of(on, shape)
-    if not true:
-        return float("nan"), 0
-    precision = int(agreeing(detected, true, len(truth)).sum()) / max(len(detected), 1)
-    recall = int(agreeing(true, detected, len(truth)).sum()) / len(true)
-    return 2 * precision * recall / max(precision + recall, 1e-12), len(true)
+    known, shape = ~np.isnan(truth_w + on), SHAPES.get(kind(name), OTHER)
+    true, detected = runs_of((truth_w >= threshold_w) & known, shape), runs_of((on >= cut) & known, shape)
+    precision = int(agreeing(detected, true, len(on)).sum()) / max(len(detected), 1)
+    recall = int(agreeing(true, detected, len(on)).sum()) / max(len(true), 1)
+    use_f1 = 2 * precision * recall / max(precision + recall, 1e-12) if true else float("nan")
+    return Score(float(minutes), float(events), use_f1, len(true))
 
 
 def can_train(names: Sequence[str] = QUICK) -> bool:
@@ -146,26 +137,32 @@ def train_and_score(
     )
     if not targets:
         return None
-    fitted = fit(names, [only_days(home.select(targets), training)], targets, seed, **options)
-    days = [home.day(day) for day in test]
-    predicted = _predict(home.select(targets), test, fitted, _shipped(model, home, targets))
+    home = home.select(targets)
+    fitted = fit(names, [only_days(home, training)], targets, seed, **options)
+    predicted = _predict(home, test, fitted, model)
+    truth_w = {name: [home.day(day).appliances_w[name] for day in test] for name in targets}
     scores = {
-        (name, target): score(
-            target, np.concatenate([day.appliances_w[target] for day in days]), np.concatenate(parts)
-        )
+        (name, target): score(target, np.concatenate(truth_w[target]), np.concatenate(parts))
         for (name, target), parts in predicted.items()
     }
-    last_w = days[-1].appliances_w
-    truth = {name: (last_w[name] >= on_threshold_w(name)).astype(np.float64) for name in targets}
+    truth = {
+        name: (days_w[-1] >= on_threshold_w(name)).astype(np.float64) for name, days_w in truth_w.items()
+    }
     return Trained(training, test, scores, {case: parts[-1] for case, parts in predicted.items()}, truth)
 
 
 def _predict(
-    home: Household, test: Days, fitted: Mapping[str, Attacker], shipped: Mapping[str, FloatArray]
+    home: Household, test: Days, fitted: Mapping[str, Attacker], model: Model
 ) -> dict[tuple[str, str], list[FloatArray]]:
     """Return (attacker, appliance) -> one array for each test day; NaN over gaps."""
     from meterveil.attackers.protocol import meter_of  # noqa: PLC0415
 
+    logits = model.logits(bridged(home.aggregate_w))
+    shipped = {
+        name: (logits[name] >= model.decisions[name].cut).astype(np.float64)
+        for name in home.appliances_w
+        if name in logits
+    }
     predicted: dict[tuple[str, str], list[FloatArray]] = {}
     for day in (home.day(day) for day in test):
         start = int(home.minutes.searchsorted(day.minutes[0]))
@@ -183,13 +180,3 @@ def _on(prediction: Prediction, target: str) -> FloatArray:
     if target in prediction.on:
         return np.asarray(prediction.on[target][0])
     return np.asarray(prediction.watts[target][0] >= on_threshold_w(target), dtype=np.float64)
-
-
-def _shipped(model: Model, home: Household, targets: tuple[str, ...]) -> dict[str, FloatArray]:
-    """Read the same record with the shipped model."""
-    logits = model.logits(bridged(home.aggregate_w))
-    return {
-        target: (logits[target] >= model.decisions[target].cut).astype(np.float64)
-        for target in targets
-        if target in logits
-    }

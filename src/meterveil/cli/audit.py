@@ -91,14 +91,14 @@ def _train(household: Household, model: Model, seed: int, thorough: bool) -> Tra
 
 
 def _show(found: Audit, trained: Trained | None) -> None:
-    from meterveil.audit import sentences
+    from meterveil.audit.audit_page import coarse_warning, headline, score_rows, use_rows
     from meterveil.cli.tables import show_line, show_notes, show_table
 
     show_notes(found.household.notes)
-    show_line(f"{found.household.name}: {sentences.headline(found)}")
+    show_line(f"{found.household.name}: {headline(found)}")
     if found.is_coarse:
-        show_line(sentences.coarse_warning(found))
+        show_line(coarse_warning(found))
     else:
-        show_table(sentences.use_rows(found), "read by the shipped model", ["mostly at", "sure of"])
+        show_table(use_rows(found), "read by the shipped model", ["mostly at", "sure of"])
     if trained:
-        show_table(sentences.score_rows(trained), f"scored on {len(trained.test)} later days", ["attacker"])
+        show_table(score_rows(trained), f"scored on {len(trained.test)} later days", ["attacker"])

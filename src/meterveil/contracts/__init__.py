@@ -11,19 +11,10 @@ from collections.abc import Callable
 from meterveil.attackers.protocol import Attacker
 from meterveil.contracts.attackers import ATTACKER_LAWS, AttackerCase
 from meterveil.contracts.defences import DEFENCE_LAWS, DefenceCase
-from meterveil.contracts.law import BrokenLawError, check, verdicts
+from meterveil.contracts.law import BrokenLawError, check
 from meterveil.core.rollout import Policy
 
-__all__ = [
-    "ATTACKER_LAWS",
-    "DEFENCE_LAWS",
-    "AttackerCase",
-    "BrokenLawError",
-    "DefenceCase",
-    "check_attacker",
-    "check_defence",
-    "verdicts",
-]
+__all__ = ["BrokenLawError", "check_attacker", "check_defence"]
 
 
 def check_attacker(build: Callable[[], Attacker], looks: bool = True) -> None:

@@ -8,7 +8,9 @@ from functools import partial
 
 from meterveil.attackers.registry import ATTACKERS, FLOORS, attacker, known_attackers
 from meterveil.cli.tables import show_line, show_table
-from meterveil.contracts import ATTACKER_LAWS, DEFENCE_LAWS, AttackerCase, DefenceCase, verdicts
+from meterveil.contracts.attackers import ATTACKER_LAWS, AttackerCase
+from meterveil.contracts.defences import DEFENCE_LAWS, DefenceCase
+from meterveil.contracts.law import verdicts
 from meterveil.defenders import DEFENDERS, defender, known_defences
 from meterveil.errors import InputError
 from meterveil.plugins import ATTACKER_GROUP, DEFENCE_GROUP, left_out
@@ -34,17 +36,17 @@ def main(names: list[str]) -> int:
     if not names:
         show_line("usage: python -m meterveil.contracts NAME...")
         return 2
-    broken = 0
+    broken = False
     for name in names:
         try:
             results = list(checked(name))
         except InputError as error:
             show_line(str(error), "red")
             return 2
-        broken += sum(bool(wrong) for _, wrong in results)
+        broken |= any(wrong for _, wrong in results)
         rows = [["law", "result"], *([law, wrong or "kept"] for law, wrong in results)]
         show_table(rows, name, text_columns=("result",))
-    return int(broken > 0)
+    return int(broken)
 
 
 if __name__ == "__main__":

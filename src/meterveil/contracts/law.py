@@ -30,22 +30,17 @@ def same(first: Any, second: Any) -> bool:
     return True
 
 
-def title(law: Law[Case]) -> str:
-    """Return the name of a law as a sentence."""
-    return law.__name__.replace("_", " ")
-
-
 def verdicts(laws: Sequence[Law[Case]], case: Case) -> Iterator[tuple[str, str]]:
-    """Check every law; yield its sentence and what is wrong, "" where it holds."""
+    """Check every law; yield its name as a sentence and what is wrong, "" where it holds."""
     for law in laws:
+        wrong = ""
         try:
             law(case)
         except BrokenLawError as broken:
-            yield title(law), str(broken)
+            wrong = str(broken)
         except Exception as error:
-            yield title(law), f"it raised {type(error).__name__}: {error}"
-        else:
-            yield title(law), ""
+            wrong = f"it raised {type(error).__name__}: {error}"
+        yield law.__name__.replace("_", " "), wrong
 
 
 def check(laws: Sequence[Law[Case]], case: Case) -> None:
