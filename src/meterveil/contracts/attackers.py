@@ -118,7 +118,7 @@ def gaps_a_constant_load_and_a_meter_of_seven_minutes_give_predictions(case: Att
     gappy = day.reading_w.copy()
     gappy[0, 300:400] = np.nan
     constant = [np.full_like(gappy, load_w) for load_w in (np.nan, 0.0, 500.0)]
-    short = Meter(*(part[:, :7] for part in day))
+    short = Meter(day.reading_w[:, :7], day.minute_of_day[:, :7], day.weekday[:, :7])
     for meter in (*(day._replace(reading_w=reading_w) for reading_w in (gappy, *constant)), short):
         check_prediction(case.fitted.predict(meter), meter)
 
@@ -126,7 +126,8 @@ def gaps_a_constant_load_and_a_meter_of_seven_minutes_give_predictions(case: Att
 def an_appliance_that_never_ran_is_predicted_off_or_is_refused(case: AttackerCase) -> None:
     """Expect almost no power, or an `InputError` that names the appliance; also of a constant meter."""
     house, never = home(days=3), np.zeros(3 * 1440)
-    check_silence(case, replace(house, appliances_w=house.appliances_w | {"kettle": never}), home(1, seed=5))
+    still = replace(house, appliances_w={**house.appliances_w, "kettle": never})
+    check_silence(case, still, home(days=1, seed=5))
     for load_w in (0.0, 500.0):
         constant = replace(house, aggregate_w=never + load_w, appliances_w={"kettle": never})
         check_silence(case, constant, constant)
