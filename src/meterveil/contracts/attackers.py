@@ -108,9 +108,8 @@ def a_batch_gives_the_predictions_of_its_rows(case: AttackerCase) -> None:
     together = case.fitted.predict(Meter(*(np.concatenate(part) for part in zip(*days, strict=True))))
     for number, day in enumerate(days):
         row = Prediction(*({name: part[name][number : number + 1] for name in part} for part in together))
-        expect(
-            near(row, case.fitted.predict(day), 1e-4, 0.01), "a batch gives other predictions than its rows"
-        )
+        agrees = near(row, case.fitted.predict(day), 1e-4, 0.01)
+        expect(agrees, "a batch gives other predictions than its rows")
 
 
 def gaps_a_constant_load_and_a_meter_of_seven_minutes_give_predictions(case: AttackerCase) -> None:

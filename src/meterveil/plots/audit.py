@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
 from typing import Any
 
@@ -28,11 +28,16 @@ COLOURS = {
 }
 """State or appliance -> colour; of several at the same time, the last in this order is shown."""
 
-_HOURS = [0, 6, 12, 18]
 _HABIT_COLUMNS = 2
+_HOUR_AXIS = {
+    "range": [0, 24],
+    "tickvals": [0, 6, 12, 18],
+    "ticktext": ["0\u00a0h", "6", "12", "18"],
+    "showgrid": False,
+}
 _TOP_PX, _HOURS_PX, _FOOT_PX = 30, 52, 122
 """Space above a figure, for its hours, and for hours and legend together."""
-_TRUTH, _GUESS = "#202124", "#D55E00"
+_OFF, _TRUTH, _GUESS = "#f1f3f4", "#202124", "#D55E00"
 
 
 def days_at_a_glance_figure(days: Sequence[date], shown: FloatArray, names: Sequence[str]) -> go.Figure:
@@ -43,25 +48,18 @@ def days_at_a_glance_figure(days: Sequence[date], shown: FloatArray, names: Sequ
     grid = look.strips(labels, edges, shown, dict(enumerate(colours)), "%{y}: %{text}<extra></extra>")
     grid.update(text=[look.readable(names[int(place)]) for place in grid.customdata], textposition="none")
     keys = [_key(look.readable(name), colour) for name, colour in zip(names, colours, strict=True)]
-    height = 150 + 16 * len(days)
-    figure = look.figure_of(go.Figure([grid, *keys]), "Every day", height)
+    figure = look.figure_of(go.Figure([grid, *keys]), "Every day", 150 + 16 * len(days))
     figure.update_yaxes(**look.strip_axis(labels), nticks=max(len(days) // 2, 4))
-    figure.update_xaxes(**_hour_axis())
+    figure.update_xaxes(**_HOUR_AXIS)
     return _legend_below(figure.update_layout(hovermode="closest"))
 
 
 def habits_figure(panels: Mapping[str, tuple[str, FloatArray]]) -> go.Figure:
     """Draw a map by hour and weekday for each name -> (unit, (7, 24) means)."""
     rows = math.ceil(len(panels) / _HABIT_COLUMNS)
-    titles = [f"<b>{look.readable(name)}</b>" for name in panels]
-    figure = make_subplots(
-        rows,
-        _HABIT_COLUMNS,
-        subplot_titles=titles,
-        shared_yaxes=True,
-        horizontal_spacing=0.05,
-        vertical_spacing=0.3 / rows,
-    )
+    spacing = {"horizontal_spacing": 0.05, "vertical_spacing": 0.3 / rows}
+    titles = _titles(panels)
+    figure = make_subplots(rows, _HABIT_COLUMNS, subplot_titles=titles, shared_yaxes=True, **spacing)
     weekdays = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"]
     for number, (name, (unit, means)) in enumerate(panels.items()):
         top = float(np.nanmax(means)) if np.any(np.nan_to_num(means) > 0) else 1.0
@@ -70,7 +68,7 @@ def habits_figure(panels: Mapping[str, tuple[str, FloatArray]]) -> go.Figure:
         cells = look.strips(weekdays, np.arange(25), np.round(means, 3), scale, hover)
         figure.add_trace(cells, number // _HABIT_COLUMNS + 1, number % _HABIT_COLUMNS + 1)
     figure.update_annotations(font_size=13)
-    figure.update_xaxes(**_hour_axis())
+    figure.update_xaxes(**_HOUR_AXIS)
     figure.update_yaxes(**look.strip_axis(weekdays))
     return look.figure_of(figure, "Habits", 70 + 200 * rows).update_layout(hovermode="closest")
 
@@ -82,34 +80,18 @@ def audited_day_figure(
     quiet: Sequence[tuple[str, int, int]],
 ) -> go.Figure:
     """Draw one day: the meter, with sleep and absence shaded, and the probability of each appliance."""
-    titles = ["<b>What the meter shows</b>", *(f"<b>{look.readable(name)}</b>" for name in probability)]
-    rows = len(titles)
-    heights = [2.6, *[0.7] * (rows - 1)]
-    height = 300 + 84 * (rows - 1)
-    panels = make_subplots(
-        rows,
-        1,
-        shared_xaxes=True,
-        subplot_titles=titles,
-        row_heights=heights,
-        vertical_spacing=30 / height,
-    )
+    titles = _titles(["What the meter shows", *probability])
+    rows, height = len(titles), 300 + 84 * len(probability)
+    sizes = {"row_heights": [2.6, *[0.7] * len(probability)], "vertical_spacing": 30 / height}
+    panels = make_subplots(rows, 1, shared_xaxes=True, subplot_titles=titles, **sizes)
     x = look.time_axis(panels, minutes, last_row=rows)
     panels.add_traces(look.area(x, reading_w, "meter", "#5f6368"), 1, 1)
     for row, (name, likely) in enumerate(probability.items(), start=2):
         panels.add_trace(_likely(x, likely, name), row, 1)
         panels.update_yaxes(range=[0, 105], tickvals=[0, 100], ticktext=["0", "100 %"], row=row)
+    shade = {"opacity": 0.55, "line_width": 0, "layer": "below", "row": 1, "col": 1}
     for state, start, end in quiet:
-        panels.add_vrect(
-            x0=x[start],
-            x1=x[min(end, len(x) - 1)],
-            fillcolor=COLOURS[state],
-            opacity=0.55,
-            line_width=0,
-            layer="below",
-            row=1,
-            col=1,
-        )
+        panels.add_vrect(x0=x[start], x1=x[min(end, len(x) - 1)], fillcolor=COLOURS[state], **shade)
     for state in dict.fromkeys(state for state, _, _ in quiet):
         panels.add_trace(_key(f"seems {state}", COLOURS[state]), 1, 1)
     look.head_panels(panels)
@@ -123,31 +105,25 @@ def agreement_figure(minutes: pd.DatetimeIndex, panels: Mapping[str, Mapping[str
     """Draw for each appliance when it was on (first lane), and when by each attacker."""
     rows = len(panels)
     figure = make_subplots(
-        rows,
-        1,
-        shared_xaxes=True,
-        vertical_spacing=0.3 / rows,
-        subplot_titles=[f"<b>{look.readable(name)}</b>" for name in panels],
+        rows, 1, shared_xaxes=True, vertical_spacing=0.3 / rows, subplot_titles=_titles(panels)
     )
     x = look.time_axis(figure, minutes, last_row=rows)
+    edges = np.append(x, x[-1] + np.timedelta64(1, "m"))
+    scale, hover = {0.0: _OFF, 1.0: _TRUTH, 2.0: _GUESS}, "%{base|%H:%M} %{y}<extra></extra>"
     for row, lanes in enumerate(panels.values(), start=1):
-        marks = np.stack(
-            [
-                np.where(np.nan_to_num(predicted) >= 0.5, 1 + (n > 0), 0)
-                for n, predicted in enumerate(lanes.values())
-            ]
-        )
-        edges = np.append(x, x[-1] + np.timedelta64(1, "m"))
-        scale = {0.0: "#f1f3f4", 1.0: _TRUTH, 2.0: _GUESS}
-        cells = look.strips(
-            list(lanes), edges, marks.astype(np.float64), scale, "%{base|%H:%M} %{y}<extra></extra>"
-        )
-        figure.add_trace(cells, row, 1)
+        on = np.nan_to_num(np.stack(list(lanes.values()))) >= 0.5
+        marks = np.where(on, 2.0, 0.0)
+        marks[0] /= 2.0  # the truth
+        figure.add_trace(look.strips(list(lanes), edges, marks, scale, hover), row, 1)
         figure.update_yaxes(**look.strip_axis(list(lanes)), row=row)
     look.head_panels(figure)
     lanes_each = max(len(lanes) for lanes in panels.values())
     height = 76 + rows * (40 + 20 * lanes_each)
     return look.figure_of(figure, "True and read", height).update_layout(hovermode="closest", margin_b=56)
+
+
+def _titles(names: Iterable[str]) -> list[str]:
+    return [f"<b>{look.readable(name)}</b>" for name in names]
 
 
 def _legend_below(figure: go.Figure) -> go.Figure:
@@ -172,12 +148,3 @@ def _key(name: str, colour: str) -> go.Scatter:
     """Return an entry of the legend without data."""
     marker = {"color": colour, "size": 11, "symbol": "square"}
     return go.Scatter(x=[None], y=[None], mode="markers", marker=marker, name=name, hoverinfo="skip")
-
-
-def _hour_axis() -> dict[str, Any]:
-    return {
-        "range": [0, 24],
-        "tickvals": _HOURS,
-        "ticktext": ["0\u00a0h", "6", "12", "18"],
-        "showgrid": False,
-    }
