@@ -22,11 +22,8 @@ START = 1_303_185_600
 BUILDING = {
     "instance": 1,
     "elec_meters": {
-        1: {"site_meter": True},
-        2: {"site_meter": True},
-        3: {"submeter_of": 0},
-        4: {"submeter_of": 0},
-        5: {"submeter_of": 0},
+        **{n: {"site_meter": True} for n in (1, 2)},
+        **{n: {"submeter_of": 0} for n in (3, 4, 5)},
     },
     "appliances": [
         {"type": "sockets", "instance": 1, "meters": [3], "original_name": "kitchen_outlets"},
@@ -79,16 +76,8 @@ def test_a_file_that_pandas_wrote_is_read(by_pandas):
     assert home.aggregate_w.tolist() == list(range(300, 420))
     assert home.appliances_w["kettle"].tolist() == list(range(2000, 2120))
     assert list(home.appliances_w) == ["kettle", "kitchen_lights", "lighting_circuit"]
-
-
-def test_active_power_is_preferred_and_apparent_power_is_said(by_pandas):
-    home = read_nilmtk(by_pandas)
     assert home.units == {"aggregate": "VA", "kettle": "W", "kitchen_lights": "W", "lighting_circuit": "W"}
     assert home.appliances_w["lighting_circuit"][0] == 100.0
-
-
-def test_mains_that_are_metered_twice_are_not_added_up(by_pandas):
-    home = read_nilmtk(by_pandas)
     assert "meter 54 reads the same mains again: left out" in home.notes
     assert "kitchen_lights: metered again within lighting_circuit" in home.notes
 
@@ -107,15 +96,9 @@ def test_two_mains_add_up_and_equal_names_are_numbered(tmp_path):
 def test_only_the_appliances_asked_for_are_read(tmp_path):
     path = write(tmp_path / "redd.h5")
     assert list(read_nilmtk(path, 1, ["dish washer"]).appliances_w) == ["dishwasher"]
-    with pytest.raises(
-        InputError, match="building 1 has no oven; it has kitchen_outlets_1, kitchen_outlets_2"
-    ):
+    with pytest.raises(InputError, match="building 1 has no oven; it has kitchen_outlets_1"):
         read_nilmtk(path, 1, ["oven"])
-
-
-def test_the_aggregate_may_be_the_sum_of_the_submeters(tmp_path):
-    home = read_nilmtk(write(tmp_path / "redd.h5"), aggregate="submeters")
-    assert home.aggregate_w.tolist() == [9, 12]
+    assert read_nilmtk(path, aggregate="submeters").aggregate_w.tolist() == [9, 12]
 
 
 @pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
@@ -188,9 +171,7 @@ def test_a_malicious_pickle_runs_nothing(tmp_path, protocol, place):
             store["building1/elec/meter1/table"].attrs["values_block_0_kind"] = harmful
         else:
             store["/" if place == "root" else "building1"].attrs["metadata"] = harmful
-    with pytest.raises(
-        InputError, match=r"is not plain metadata \(it names (posix|nt)\.mkdir\); nothing of it was run"
-    ):
+    with pytest.raises(InputError, match=r"is not plain metadata \(it names (posix|nt)\.mkdir\)"):
         read_nilmtk(path)
     assert not trap.exists()
     pickle.loads(harmful)

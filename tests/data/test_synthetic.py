@@ -25,6 +25,11 @@ def year():
     return home(days=365, start=date(2024, 1, 1))
 
 
+@pytest.fixture(scope="module")
+def month():
+    return home(days=28)
+
+
 def assert_same_readings(one, other):
     np.testing.assert_array_equal(one.minutes, other.minutes)
     np.testing.assert_array_equal(one.aggregate_w, other.aggregate_w)
@@ -107,19 +112,18 @@ def test_minute_means_equal_the_mean_of_finely_sampled_power():
     np.testing.assert_allclose(minute_means(load, 10), power.reshape(10, 600).mean(axis=1), atol=1e-9)
 
 
-def test_kettle_events_have_partial_minutes_at_their_edges():
-    kettle_w = home(days=28).appliances_w["kettle"]
+def test_kettle_events_have_partial_minutes_at_their_edges(month):
+    kettle_w = month.appliances_w["kettle"]
     plateau_w = np.percentile(kettle_w[kettle_w > 1000], 95)
     starts, stops = events(kettle_w > 20)
     edges = np.concatenate([kettle_w[starts], kettle_w[stops - 1]])
     assert np.mean((edges > 0.05 * plateau_w) & (edges < 0.95 * plateau_w)) > 0.7
 
 
-def test_the_meter_reads_more_than_its_sub_meters_but_for_their_clocks():
-    trace = home(days=28)
-    residual_w = trace.aggregate_w - np.sum(list(trace.appliances_w.values()), axis=0)
+def test_the_meter_reads_more_than_its_sub_meters_but_for_their_clocks(month):
+    residual_w = month.aggregate_w - np.sum(list(month.appliances_w.values()), axis=0)
     assert np.mean(residual_w < -10) < 0.005
-    assert 0.25 < residual_w.sum() / trace.aggregate_w.sum() < 0.6
+    assert 0.25 < residual_w.sum() / month.aggregate_w.sum() < 0.6
 
 
 def test_people_go_away_now_and_then_and_only_the_cold_and_standby_remain(year):
@@ -129,14 +133,11 @@ def test_people_go_away_now_and_then_and_only_the_cold_and_standby_remain(year):
     assert min(quiet_w) < 0.6 * year.aggregate_w.mean()
 
 
-def test_weekends_begin_later(year):
+def test_weekends_begin_later_and_winter_evenings_are_lit_longer(year):
     early = year.minutes.hour < 8
     weekend = year.minutes.day_of_week >= 5
     kettle = year.appliances_w["kettle"] > 1000
     assert kettle[early & ~weekend].mean() > 1.5 * kettle[early & weekend].mean()
-
-
-def test_winter_evenings_are_lit_longer_than_summer_ones(year):
     light_w = year.appliances_w["lighting"]
     assert light_w[year.minutes.month == 12].mean() > 1.7 * light_w[year.minutes.month == 6].mean()
 
@@ -174,8 +175,7 @@ def test_decoys_have_the_make_up_of_the_papers_library(seed):
     assert np.mean(first_w < 0.95 * medians_w) > 0.5
 
 
-def test_nothing_is_on_at_night_that_needs_a_hand():
-    trace = home(days=28)
-    night = (trace.minutes.hour >= 3) & (trace.minutes.hour < 5)
+def test_nothing_is_on_at_night_that_needs_a_hand(month):
+    night = (month.minutes.hour >= 3) & (month.minutes.hour < 5)
     for name in ("kettle", "microwave", "toaster", "oven"):
-        assert measure_appliance(name, trace.appliances_w[name][night])["events/day"] == 0
+        assert measure_appliance(name, month.appliances_w[name][night])["events/day"] == 0

@@ -1,8 +1,8 @@
 """Reader of NILMTK's HDF5 files (ukdale.h5, redd.h5 and others).
 
 `/building<N>/elec/meter<M>/table` holds rows of `index` (time since the epoch) and `values_block_0` (one
-column per measurement). Pickled attributes say which measurement that is, which meters are mains and which
-appliance is on which meter. They are read as plain data: nothing that a pickle names is run (D13).
+column per measurement). Pickled attributes describe columns, meters and appliances. They are read as plain
+data: nothing that a pickle names is run (D13).
 """
 
 from __future__ import annotations
@@ -39,6 +39,10 @@ from meterveil.data.releases import choose_house, total
 from meterveil.data.stamps import check_timezone
 from meterveil.errors import InputError, how_to_install
 
+ROWS_PER_CHUNK = 4_000_000
+TICKS_PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+UNITS_BY_PREFERENCE: dict[str, Unit] = {"active": "W", "apparent": "VA", "": "W"}
+"""Type of power -> unit, the preferred one first."""
 ALLOWED: dict[tuple[str, str], Callable[..., Any]] = {
     **{("datetime", kind.__name__): kind for kind in (date, datetime, timedelta, timezone)},
     ("collections", "OrderedDict"): OrderedDict,
@@ -63,18 +67,9 @@ def load_plain(where: str, data: bytes) -> Any:
         raise InputError(f"{where} is not plain metadata ({reason}); nothing of it was run") from None
 
 
-ROWS_PER_CHUNK = 4_000_000
-UNITS_BY_PREFERENCE: dict[str, Unit] = {"active": "W", "apparent": "VA", "": "W"}
-"""Type of power -> unit, the preferred one first."""
-
-TICKS_PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
-
-
 class _Meter(NamedTuple):
-    """Metadata of a meter; `label` is its first appliance, by its original name if the file has that."""
-
     number: int
-    label: str
+    label: str  # name of its first appliance, the original one if the file has it
     is_mains: bool
     upstream: int
 
@@ -88,8 +83,8 @@ def read_nilmtk(
 ) -> Household:
     """Read one building of a NILMTK file; `dataset` names it where the file does not.
 
-    Mains that meter one supply each (REDD) are added up; mains that meter the same supply again, such as the
-    one-second meter of UK-DALE, are left out. Active power is preferred where a meter has it.
+    Mains that meter one supply each (REDD) are added up; mains that meter the same supply again (UK-DALE) are
+    left out. Active power is preferred where a meter has it.
     """
     file = readable_file(path)
     with _opened(file) as store:
@@ -105,8 +100,8 @@ def read_nilmtk(
     if "timezone" not in about:
         notes.append("the file names no time zone: days begin at midnight UTC")
     units = {name: read[meter][1] for name, meter in wanted.items()}
-    first = mains or list(wanted.values())
-    units |= {"aggregate": read[first[0]][1]} if first else {}
+    for meter in (mains or list(wanted.values()))[:1]:
+        units["aggregate"] = read[meter][1]
     household = to_household(
         f"{dataset or about.get('name', file.stem)} house_{number}",
         total([read[meter][0] for meter in mains]) if mains else None,
@@ -141,17 +136,14 @@ def _opened(file: Path) -> Iterator[Any]:
 
 
 def _buildings(store: Any) -> list[int]:
-    names = (re.fullmatch(r"building(\d+)", key) for key in store)
-    return sorted(int(name.group(1)) for name in names if name)
+    return sorted(int(key[8:]) for key in store if re.fullmatch(r"building\d+", key))
 
 
 def _metadata(file: Path, node: Any) -> dict[str, Any]:
-    data = node.attrs.get("metadata")
-    if data is None:
-        return {}
-    metadata = load_plain(f"{file}: metadata of {node.name}", bytes(data))
+    where, data = f"{file}: metadata of {node.name}", node.attrs.get("metadata")
+    metadata = {} if data is None else load_plain(where, bytes(data))
     if not isinstance(metadata, Mapping):
-        raise InputError(f"{file}: metadata of {node.name} is {type(metadata).__name__}, not a dictionary")
+        raise InputError(f"{where} is {type(metadata).__name__}, not a dictionary")
     return dict(metadata)
 
 
@@ -174,12 +166,11 @@ def _meters(file: Path, number: int, building: Any) -> list[_Meter]:
 
 
 def _mains(file: Path, number: int, meters: Sequence[_Meter]) -> tuple[list[int], list[str]]:
-    sites = [meter for meter in meters if meter.is_mains]
-    mains = [meter.number for meter in sites if meter.upstream in (0, meter.number)]
-    if not mains:
+    sites = {meter.number: meter.upstream in (0, meter.number) for meter in meters if meter.is_mains}
+    if not any(sites.values()):
         raise InputError(f"{file}: building {number} has no mains meter (site_meter); use another building")
-    again = [meter.number for meter in sites if meter.number not in mains]
-    return mains, [f"meter {meter} reads the same mains again: left out" for meter in again]
+    notes = [f"meter {meter} reads the same mains again: left out" for meter, own in sites.items() if not own]
+    return [meter for meter, own in sites.items() if own], notes
 
 
 def _submeters(
@@ -190,11 +181,8 @@ def _submeters(
     known = {name: meter.number for name, meter in zip(names, plugs, strict=True)}
     wanted = choose_appliances(f"{file}: building {number}", known, appliances)
     chosen = {known[name]: name for name in wanted}
-    notes = [
-        f"{chosen[meter.number]}: metered again within {chosen[meter.upstream]}"
-        for meter in plugs
-        if meter.number in chosen and meter.upstream in chosen
-    ]
+    nested = [meter for meter in plugs if meter.number in chosen and meter.upstream in chosen]
+    notes = [f"{chosen[meter.number]}: metered again within {chosen[meter.upstream]}" for meter in nested]
     return {name: known[name] for name in wanted}, notes
 
 
@@ -209,8 +197,7 @@ def _read_meter(file: Path, store: Any, house: int, meter: int) -> tuple[Series,
     for kind, unit in UNITS_BY_PREFERENCE.items():
         if ("power", kind) in pairs:
             column = pairs.index(("power", kind))
-            read = partial(_minutes, where, table, column)
-            return cached(file, f"{group.name} {column}", read), unit
+            return cached(file, f"{group.name} {column}", partial(_minutes, where, table, column)), unit
     raise InputError(f"{where}: it measures {pairs or 'nothing known'}; power (active or apparent) is needed")
 
 
