@@ -49,9 +49,7 @@ def test_a_batch_is_as_many_monitored_households_step_by_step(batch, params, sce
             assert mine[part].dtype == other[part].dtype
         for info, single, done in zip(mine[3], other[3], mine[2], strict=True):
             finished += done
-            assert {k: v for k, v in info.items() if k in ("moved_kwh", "cost", "soc", "row", "minute")} == {
-                k: single[k] for k in ("moved_kwh", "cost", "soc", "row", "minute")
-            }
+            assert all(info[key] == single[key] for key in ("moved_kwh", "cost", "soc", "row", "minute"))
             assert info["TimeLimit.truncated"] is single["TimeLimit.truncated"] is False
             assert ("episode" in info) == ("terminal_observation" in info) == done
             if done:
@@ -92,15 +90,12 @@ def test_action_masks_are_those_of_the_core_in_every_way_that_sb3_asks(batch, pa
     assert not batch.has_attr("no_such_thing")
 
 
-def test_slots_share_their_attributes(batch):
+def test_slots_share_their_attributes_and_count_as_monitored(batch):
     assert batch.get_attr("render_mode") == [None] * SLOTS
     batch.set_attr("reward", earnings_pence)
     assert batch.get_attr("reward", indices=[0, 1]) == [earnings_pence] * 2
     with pytest.raises(InputError, match="reward is shared by all slots; set it without indices"):
         batch.set_attr("reward", rms_disturbance_kw, indices=0)
-
-
-def test_it_counts_as_monitored_and_as_nothing_else(batch):
     assert batch.env_is_wrapped(Monitor) == [True] * SLOTS
     assert batch.env_is_wrapped(VecMonitor) == [False] * SLOTS
 
@@ -127,17 +122,8 @@ def one_torch_thread():
 def test_a_short_ppo_run_learns_to_earn_instead_of_wearing_the_battery_out():
     single = household_env()
     batch = HouseholdVecEnv(single.params, single.scenario, earnings_pence, n_envs=16)
-    model = PPO(
-        "MlpPolicy",
-        batch,
-        n_steps=256,
-        batch_size=512,
-        n_epochs=5,
-        learning_rate=1e-3,
-        gamma=0.5,
-        seed=0,
-        device="cpu",
-    )
+    settings = {"n_steps": 256, "batch_size": 512, "n_epochs": 5, "learning_rate": 1e-3, "gamma": 0.5}
+    model = PPO("MlpPolicy", batch, **settings, seed=0, device="cpu")
 
     def mean_return_pence():
         batch.seed(5)

@@ -32,11 +32,8 @@ def small(name, **changes):
     shrunk = {"window": WINDOW, "output": WINDOW, **SHORTER[name]} if name in SHORTER else {}
     if name == "informed":
         shrunk = {"width": 8, "members": 1, "copies": 8, "chain": 2}
-        changes = {
-            key: value
-            for key, value in changes.items()
-            if key in {field.name for field in fields(full.recipe)}
-        }
+        known = {field.name for field in fields(full.recipe)}
+        changes = {key: value for key, value in changes.items() if key in known}
     return replace(full, recipe=replace(full.recipe, **shrunk, **changes))
 
 

@@ -1,14 +1,13 @@
 import numpy as np
 import pytest
 
-from meterveil.attackers.baselines import AlwaysOff, Mean, Prior
+from meterveil.attackers.baselines import Mean, Prior
 from meterveil.attackers.classical import best_threshold, f1, recentred
 from meterveil.attackers.protocol import meter_of
 from meterveil.contracts.attackers import home
 
 TARGETS = ["kettle", "microwave", "fridge"]
 RNG = np.random.default_rng(0)
-ALL = [Mean(), AlwaysOff(), Prior()]
 
 
 def test_the_mean_is_that_of_the_known_training_minutes():

@@ -35,18 +35,6 @@ def watts(fitted, home):
     return np.stack([fitted.predict(meter_of(home)).watts[target] for target in TARGETS])
 
 
-def test_an_unknown_attacker_is_refused_with_the_known_ones():
-    with pytest.raises(InputError, match="no attacker 'oracle'; known are co, fhmm"):
-        attacker("oracle")
-
-
-def test_a_stored_attacker_predicts_the_same(home, tmp_path):
-    fitted = attacker("co").fit([home], TARGETS, np.random.default_rng(0))
-    fitting.save(tmp_path / "co", "co", TARGETS, fitted, {"seed": 0})
-    again, card = fitting.load(tmp_path / "co")
-    np.testing.assert_array_equal(watts(again, home), watts(fitted, home))
-    assert card["seed"] == 0
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["co"]
 
 
 def test_an_altered_missing_or_foreign_file_is_refused(home, tmp_path):

@@ -6,28 +6,16 @@ import pytest
 import torch
 from small_networks import small
 
-from meterveil.attackers import bert4nilm, dae, electricity, nilmformer, seq2point
-from meterveil.attackers.examples import Examples, clock_of, scaling_of, series_of
-from meterveil.attackers.neural import (
-    Recipe,
-    _epoch,
-    _fitting,
-    power_and_state_loss,
-    train,
-    validation_loss,
-)
-from meterveil.attackers.protocol import AGGREGATE, Meter
+from meterveil.attackers import dae
+from meterveil.attackers.examples import Examples, scaling_of, series_of
+from meterveil.attackers.neural import Recipe, _epoch, _fitting, power_and_state_loss, train, validation_loss
+from meterveil.attackers.protocol import AGGREGATE
+from meterveil.attackers.registry import NETWORKS, attacker
 from meterveil.contracts.attackers import home
 from meterveil.data.splits import learning_and_choosing_days
 from meterveil.errors import InputError
 
-PUBLISHED = {
-    "dae": dae.dae(),
-    "seq2point": seq2point.seq2point(),
-    "bert4nilm": bert4nilm.bert4nilm(),
-    "electricity": electricity.electricity(),
-    "nilmformer": nilmformer.nilmformer(),
-}
+PUBLISHED = {name: attacker(name) for name in NETWORKS if name != "informed"}
 RNG = partial(np.random.default_rng, 0)
 EVERY = pytest.mark.parametrize("name", PUBLISHED)
 
@@ -106,8 +94,9 @@ def test_a_training_without_a_finite_loss_is_an_error():
 def test_the_validation_days_change_neither_the_scaling_nor_the_weights():
     calm, wild = home(), home()
     wild.aggregate_w[-1440:] *= 3.0
-    attacker = small("dae", epochs=1)
-    first, second = (attacker.fit([house], ["kettle"], RNG()).arrays() for house in (calm, wild))
+    first, second = (
+        small("dae", epochs=1).fit([house], ["kettle"], RNG()).arrays() for house in (calm, wild)
+    )
     assert all(np.array_equal(first[label], second[label]) for label in first)
 
 
@@ -122,14 +111,6 @@ def test_a_mixed_window_keeps_its_background_and_gets_the_donors_use():
     assert torch.equal(mixed.power, given.power)
     assert torch.equal(mixed.on, given.on)
     assert given.on.any()
-
-
-def test_the_rest_of_a_window_has_no_target_and_no_base_load():
-    part = examples(home(), small("dae").recipe)[0]
-    start = part.uses[0].starts[:1]
-    own = slice(int(start[0]), int(start[0]) + part.window)
-    kettle_free = part.seen[0, own] - part.drawn[0, own]
-    torch.testing.assert_close(part.rest(start)[0], kettle_free - kettle_free.min())
 
 
 def test_the_aggregate_of_a_mixed_window_is_what_its_meter_shows():
@@ -187,13 +168,6 @@ def test_a_use_is_a_window_with_the_target_on_in_an_estimated_minute():
     part = examples(home(2), PUBLISHED["seq2point"].recipe)[0]
     on = {int(start) for start in part.starts if part.batch(np.array([start])).on.any()}
     assert on == set(part.uses[0].starts.tolist())
-
-
-def test_the_clock_is_periodic():
-    minute, weekday = np.array([[0, 1439]]), np.array([[0, 6]])
-    clock = clock_of(Meter(np.zeros((1, 2)), minute, weekday))
-    assert clock.shape == (1, 4, 2)
-    np.testing.assert_allclose(clock[0, :, 0], clock[0, :, 1], atol=0.01)
 
 
 def test_days_without_a_whole_window_are_refused():

@@ -2,15 +2,11 @@
 
 from functools import cache, partial
 
-import numpy as np
-import pandas as pd
 import pytest
 from small_networks import quickly, small
 
 from meterveil.attackers.registry import ATTACKERS, FLOORS
 from meterveil.contracts.attackers import ATTACKER_LAWS, AttackerCase
-from meterveil.data.household import Household
-from meterveil.errors import InputError
 
 QUICK = {"epochs": 5, "averaging": 0.9, "windows": 270, "batch": 16, "learning_rate": 2e-3}
 OTHERWISE = {
@@ -41,10 +37,3 @@ PAIRS = [
 @pytest.mark.parametrize(("name", "law"), PAIRS)
 def test_an_attacker_keeps_the_law_that(name, law):
     law(case(name))
-
-
-@pytest.mark.parametrize("rate", ["s", "30min"])
-def test_no_attacker_ever_sees_another_rate_than_minutes(rate):
-    times = pd.date_range("2024-01-01", periods=2880, freq=rate, tz="Europe/London")
-    with pytest.raises(InputError, match="put the readings on a full minute grid"):
-        Household("fast or slow", times, np.zeros(2880), {"kettle": np.zeros(2880)})

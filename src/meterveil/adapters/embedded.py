@@ -22,17 +22,11 @@ GYMNASIUM_ID = "meterveil/Household-v0"
 
 
 def household_env(**changes: Any) -> HouseholdEnv:
-    """Build the environment of the synthetic household: two weeks, each day an episode.
-
-    `changes` replace its `params`, `scenario` or `reward`.
-    """
+    """Build the environment of two weeks, each day an episode; `changes` replace its arguments."""
     home = synthetic.household(np.random.default_rng(0), days=14)
-    default: dict[str, Any] = {
-        "params": EnvParams(Battery(), synthetic.decoy_library()),
-        "scenario": episodes(home, home.days(), PAPER_TARIFF),
-        "reward": rms_disturbance_kw,
-    }
-    return HouseholdEnv(**{**default, **changes})
+    params = EnvParams(Battery(), synthetic.decoy_library())
+    scenario = episodes(home, home.days(), PAPER_TARIFF)
+    return HouseholdEnv(**{"params": params, "scenario": scenario, "reward": rms_disturbance_kw, **changes})
 
 
 if GYMNASIUM_ID not in gymnasium.registry:

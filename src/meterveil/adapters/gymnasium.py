@@ -22,11 +22,9 @@ class HouseholdEnv(gymnasium.Env[Observation, np.int64]):
     """Environment of one household; the end of the day terminates an episode, nothing is truncated (D6)."""
 
     def __init__(self, params: EnvParams, scenario: Scenario, reward: Reward) -> None:
-        self.params = params
-        self.scenario = scenario
-        self.reward = reward
+        self.params, self.scenario, self.reward = params, scenario, reward
         self.observation_space = observation_space()
-        self.action_space = action_space(params)
+        self.action_space = Discrete(params.library.n_actions)  # idle, charge and discharge a signature
         self.state: EnvState
 
     def reset(
@@ -39,7 +37,6 @@ class HouseholdEnv(gymnasium.Env[Observation, np.int64]):
         return self._observe(), self._info()
 
     def step(self, action: np.int64) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
-        """Carry one decision out to its end."""
         before, chosen = self.state, np.array([action])
         self.state = env.transition(self.params, self.scenario, before, chosen)
         reward = self.reward(self.scenario, before, chosen, self.state)
@@ -48,12 +45,10 @@ class HouseholdEnv(gymnasium.Env[Observation, np.int64]):
 
     def action_masks(self) -> BoolArray:
         """Tell which actions would move energy now, (2K+1,); the name that maskable PPO calls."""
-        mask: BoolArray = env.action_mask(self.params, self.scenario, self.state)[0]
-        return mask
+        return np.asarray(env.action_mask(self.params, self.scenario, self.state)[0])
 
     def _observe(self) -> Observation:
-        observation: Observation = env.observe(self.params, self.scenario, self.state)[0]
-        return observation
+        return np.asarray(env.observe(self.params, self.scenario, self.state)[0])
 
     def _info(self) -> dict[str, Any]:
         return {**infos(self.state)[0], "action_mask": self.action_masks()}
@@ -63,11 +58,6 @@ def observation_space() -> Box[np.float32]:
     """Return the bounds of `core.env.observe`, which are the same for every household."""
     low, high = (np.array(limits, dtype=np.float32) for limits in (env.OBSERVATION_LOW, env.OBSERVATION_HIGH))
     return Box(low, high)
-
-
-def action_space(params: EnvParams) -> Discrete:
-    """Return the actions: idle, K signatures to charge and K to discharge."""
-    return Discrete(params.library.n_actions)
 
 
 def choose_row(scenario: Scenario, rng: np.random.Generator, options: dict[str, Any] | None) -> int:
@@ -82,12 +72,7 @@ def choose_row(scenario: Scenario, rng: np.random.Generator, options: dict[str, 
 
 def infos(state: EnvState) -> list[dict[str, Any]]:
     """Describe the latest decision and the state of each household."""
-    columns = {
-        "moved_kwh": state.moved_kwh,
-        "cost": state.cost,
-        "soc": state.battery.soc,
-        "row": state.row,
-        "minute": state.minute,
-    }
-    rows = zip(*(column.tolist() for column in columns.values()), strict=True)
-    return [dict(zip(columns, row, strict=True)) for row in rows]
+    names = ("moved_kwh", "cost", "soc", "row", "minute")
+    columns = (state.moved_kwh, state.cost, state.battery.soc, state.row, state.minute)
+    rows = zip(*(column.tolist() for column in columns), strict=True)
+    return [dict(zip(names, row, strict=True)) for row in rows]

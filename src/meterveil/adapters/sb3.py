@@ -6,11 +6,12 @@ import time
 from typing import Any
 
 import numpy as np
+from gymnasium.spaces import Discrete
 from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.vec_env import VecEnv
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvIndices, VecEnvStepReturn
 
-from meterveil.adapters.gymnasium import Observation, action_space, choose_row, infos, observation_space
+from meterveil.adapters.gymnasium import Observation, choose_row, infos, observation_space
 from meterveil.core import env
 from meterveil.core.arrays import BoolArray, IntArray
 from meterveil.core.env import EnvParams, EnvState, Reward
@@ -24,11 +25,10 @@ class HouseholdVecEnv(VecEnv):
     render_mode: str | None = None
 
     def __init__(self, params: EnvParams, scenario: Scenario, reward: Reward, n_envs: int) -> None:
-        super().__init__(n_envs, observation_space(), action_space(params))
+        super().__init__(n_envs, observation_space(), Discrete(params.library.n_actions))
         self.params, self.scenario, self.reward = params, scenario, reward
         self.state: EnvState
         self._rngs = [np.random.default_rng() for _ in range(n_envs)]
-        self._actions: IntArray
         self._started = time.time()
 
     def reset(self) -> Observation:
@@ -43,7 +43,6 @@ class HouseholdVecEnv(VecEnv):
         return env.observe(self.params, self.scenario, self.state)
 
     def step_async(self, actions: IntArray) -> None:
-        """Store the actions for `step_wait`."""
         self._actions = actions
 
     def step_wait(self) -> VecEnvStepReturn:
@@ -78,11 +77,9 @@ class HouseholdVecEnv(VecEnv):
         """Do nothing: there is nothing to close."""
 
     def get_attr(self, attr_name: str, indices: VecEnvIndices = None) -> list[Any]:
-        """Return an attribute, which all slots share."""
         return [getattr(self, attr_name) for _ in self._get_indices(indices)]
 
     def set_attr(self, attr_name: str, value: Any, indices: VecEnvIndices = None) -> None:
-        """Set an attribute, which all slots share."""
         if indices is not None:
             raise InputError(f"{attr_name} is shared by all slots; set it without indices")
         setattr(self, attr_name, value)

@@ -16,7 +16,7 @@ from typing import NamedTuple, Self
 import numpy as np
 
 from meterveil.attackers.classical import best_threshold, recentred
-from meterveil.attackers.protocol import Arrays, Meter, Prediction, check_targets, meter_of, truth_w
+from meterveil.attackers.protocol import Arrays, Meter, Prediction, below, check_targets, meter_of, truth_w
 from meterveil.core.arrays import FloatArray, IntArray
 from meterveil.data.household import AGGREGATE, Household
 from meterveil.data.protocols import on_threshold_w
@@ -41,22 +41,18 @@ class Mean:
     mean_w: Mapping[str, float] = field(default_factory=dict)
 
     def fit(self, households: Sequence[Household], targets: Sequence[str], rng: np.random.Generator) -> Self:
-        """Average every target over the known minutes; `rng` is not used."""
         check_targets(households, targets)
         power_w = {name: np.concatenate([truth_w(home, name) for home in households]) for name in targets}
         return replace(self, mean_w={name: float(np.nanmean(values)) for name, values in power_w.items()})
 
     def predict(self, meter: Meter) -> Prediction:
-        """Predict the mean in every minute."""
         shape = meter.reading_w.shape
         return Prediction({name: np.full(shape, mean_w) for name, mean_w in self.mean_w.items()}, {})
 
     def arrays(self) -> Arrays:
-        """Return the means."""
         return {name: np.asarray(mean_w) for name, mean_w in self.mean_w.items()}
 
     def restored(self, targets: Sequence[str], arrays: Arrays) -> Self:
-        """Take the means from `arrays`."""
         return replace(self, mean_w={name: float(arrays[name]) for name in targets})
 
 
@@ -65,7 +61,6 @@ class AlwaysOff(Mean):
     """Predictor of 0 W."""
 
     def fit(self, households: Sequence[Household], targets: Sequence[str], rng: np.random.Generator) -> Self:
-        """Check the targets; `rng` is not used."""
         check_targets(households, targets)
         return replace(self, mean_w=dict.fromkeys(targets, 0.0))
 
@@ -101,7 +96,6 @@ class Prior:
         return Prediction(watts, on)
 
     def arrays(self) -> Arrays:
-        """Return the profiles."""
         return {
             f"{name}/{part}": np.asarray(values)
             for name, profile in self.profiles.items()
@@ -109,11 +103,8 @@ class Prior:
         }
 
     def restored(self, targets: Sequence[str], arrays: Arrays) -> Self:
-        """Take the profiles from `arrays`."""
-        profiles = {
-            name: Profile(arrays[f"{name}/mean_w"], arrays[f"{name}/on"], float(arrays[f"{name}/threshold"]))
-            for name in targets
-        }
+        parts = {name: below(arrays, f"{name}/") for name in targets}
+        profiles = {name: Profile(p["mean_w"], p["on"], float(p["threshold"])) for name, p in parts.items()}
         return replace(self, profiles=profiles)
 
 
@@ -164,8 +155,7 @@ def _best_curve(days: Days, score: Score) -> tuple[FloatArray, FloatArray]:
         reached = score(left_out[known], days.values[known])
         if reached > best:
             best, chosen, best_left_out = reached, (smoothing, weight), left_out
-    smoothing, weight = chosen
-    return _curves(days, smoothing, _weights(np.arange(2), days.weekend, weight)), best_left_out
+    return _curves(days, chosen[0], _weights(np.arange(2), days.weekend, chosen[1])), best_left_out
 
 
 def _weights(wanted: IntArray, given: IntArray, other_kind: float) -> FloatArray:

@@ -58,7 +58,6 @@ class WindowTransformer(nn.Module):
         nn.init.trunc_normal_(self.position, std=0.02, a=-0.04, b=0.04)
 
     def forward(self, seen: Tensor) -> Tensor:
-        """Estimate every minute of the window."""
         minutes = self.embed(seen)
         tokens = self.enter(self.pool(minutes).movedim(1, 2) + self.position)
         for layer in self.blocks:

@@ -124,11 +124,9 @@ def _penalty(attacker: Attacker, households: Sequence[Household], targets: Seque
             spread_w = float(np.std(truth[known])) if known.any() else 0.0
             if target == AGGREGATE or spread_w == 0.0:
                 continue
-            error_w = prediction.watts[target][0][known] - truth[known]
-            threshold_w = on_threshold_w(target)
-            predicted_on = prediction.watts[target][0][known] >= threshold_w
-            score = f1(truth[known] >= threshold_w, predicted_on)
-            penalties.append(float(np.sqrt(np.mean(error_w**2))) / spread_w - score)
+            true_w, predicted_w = truth[known], prediction.watts[target][0][known]
+            score = f1(true_w >= on_threshold_w(target), predicted_w >= on_threshold_w(target))
+            penalties.append(float(np.sqrt(np.mean((predicted_w - true_w) ** 2))) / spread_w - score)
     return float(np.mean(penalties))
 
 
@@ -142,10 +140,8 @@ def _best_bounds(count: FloatArray, total: FloatArray, square: FloatArray, clust
         best, begin = np.full(size + 1, np.inf), np.zeros(size + 1, dtype=np.int64)
         for end in range(number, size + 1):
             first = slice(number - 1, end)
-            within = (
-                square[end] - square[first] - (total[end] - total[first]) ** 2 / (count[end] - count[first])
-            )
-            candidates = error[first] + within
+            between = (total[end] - total[first]) ** 2 / (count[end] - count[first])
+            candidates = error[first] + (square[end] - square[first] - between)
             begin[end] = number - 1 + candidates.argmin()
             best[end] = candidates.min()
         error = best

@@ -42,14 +42,11 @@ class CO:
     floor_minutes: int = 0
 
     def fit(self, households: Sequence[Household], targets: Sequence[str], rng: np.random.Generator) -> Self:
-        """Find each appliance's states and choose the floor; nothing is random, so `rng` is not used."""
         check_targets(households, targets)
-        unfitted = replace(self, targets=tuple(targets))
-        candidates = [replace(unfitted, floor_minutes=floor) for floor in self.floors]
+        candidates = [replace(self, targets=tuple(targets), floor_minutes=floor) for floor in self.floors]
         return best_on_last_days(candidates, households, CO._clustered, targets)
 
     def predict(self, meter: Meter) -> Prediction:
-        """Look up every minute in the sorted sums of all combinations."""
         reading_w = filled(meter.reading_w)
         base_w = floor_w(reading_w, self.floor_minutes)
         drawn_w = nearest_combination(list(self.levels_w.values()), reading_w - base_w)
@@ -59,25 +56,19 @@ class CO:
         return Prediction(watts, {})
 
     def arrays(self) -> Arrays:
-        """Return every appliance's states and the floor."""
         levels = {f"{name}/levels_w": levels for name, levels in self.levels_w.items()}
         return {"floor_minutes": np.asarray(self.floor_minutes), **levels}
 
     def restored(self, targets: Sequence[str], arrays: Arrays) -> Self:
-        """Take the states and the floor from `arrays`."""
         levels_w = {name: arrays[f"{name}/levels_w"] for name in targets if name != AGGREGATE}
-        return replace(
-            self, targets=tuple(targets), levels_w=levels_w, floor_minutes=int(arrays["floor_minutes"])
-        )
+        floor_minutes = int(arrays["floor_minutes"])
+        return replace(self, targets=tuple(targets), levels_w=levels_w, floor_minutes=floor_minutes)
 
     def _clustered(self, households: Sequence[Household]) -> Self:
         appliances = [target for target in self.targets if target != AGGREGATE]
         clusters = 2 if len(appliances) <= FEW_APPLIANCES else 1
         if (clusters + 1) ** len(appliances) > MAX_COMBINATIONS:
-            raise InputError(
-                f"{len(appliances)} appliances have more than {MAX_COMBINATIONS:,} combinations of states; "
-                "give CO at most 20 targets"
-            )
+            raise InputError(f"{len(appliances)} appliances have too many states; give CO at most 20 targets")
         levels_w = {}
         for name in appliances:
             power_w = np.concatenate([truth_w(household, name) for household in households])

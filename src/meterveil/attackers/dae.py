@@ -51,7 +51,6 @@ class Network(nn.Module):
         )
 
     def forward(self, seen: Tensor) -> Tensor:
-        """Estimate every minute of the window."""
         codes = self.encode(seen).split(_BOTTLENECK, dim=1)
         return torch.stack([decode(code) for decode, code in zip(self.decode, codes, strict=True)], dim=2)
 

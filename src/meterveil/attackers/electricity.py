@@ -39,7 +39,6 @@ class Network(nn.Module):
         self.split = nn.Unflatten(1, (2, targets))
 
     def forward(self, seen: Tensor) -> Tensor:
-        """Estimate every minute of the window."""
         return cast(Tensor, self.split(self.discriminator(seen)[:, :-1]))
 
     def pretrain(self, seen: Tensor) -> Tensor:

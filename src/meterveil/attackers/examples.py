@@ -32,6 +32,10 @@ class Scaling(NamedTuple):
     state_weight: FloatArray  # (target,)
     """One over the entropy of each target's state, bounded: rarer uses weigh more."""
 
+    def reading(self, reading_w: FloatArray) -> FloatArray:
+        """Scale readings."""
+        return np.asarray((reading_w - self.reading_shift_w) / self.reading_factor_w)
+
 
 class Batch(NamedTuple):
     """Input of a loss; `power` and `on` cover the minutes that the network estimates."""
@@ -52,14 +56,11 @@ class Series(NamedTuple):
 
 def series_of(household: Household, targets: Sequence[str], days: Sequence[date]) -> list[Series]:
     """Cut out runs of consecutive days, so that no window spans a missing day."""
-    return [
-        Series(
-            piece.aggregate_w,
-            np.stack([truth_w(piece, target) for target in targets]),
-            clock_of(meter_of(piece))[0],
-        )
-        for piece in consecutive_pieces(household, days)
-    ]
+    series = []
+    for piece in consecutive_pieces(household, days):
+        targets_w = np.stack([truth_w(piece, target) for target in targets])
+        series.append(Series(piece.aggregate_w, targets_w, clock_of(meter_of(piece))[0]))
+    return series
 
 
 def clock_of(meter: Meter) -> FloatArray:
@@ -75,13 +76,9 @@ def scaling_of(learning: Sequence[Series], targets: Sequence[str]) -> Scaling:
     reading = Scaler.fit(np.concatenate([series.reading_w for series in learning]))
     targets_w = np.concatenate([series.targets_w for series in learning], axis=1)
     powers = [Scaler.fit(target_w) for target_w in targets_w]
-    return Scaling(
-        np.asarray(reading.mean),
-        np.asarray(reading.std),
-        np.array([power.mean for power in powers]),
-        np.array([power.std for power in powers]),
-        np.array([_state_weight(*pair) for pair in zip(targets_w, targets, strict=True)]),
-    )
+    shift_w, factor_w = np.array([power.mean for power in powers]), np.array([power.std for power in powers])
+    state_weight = np.array([_state_weight(*pair) for pair in zip(targets_w, targets, strict=True)])
+    return Scaling(np.asarray(reading.mean), np.asarray(reading.std), shift_w, factor_w, state_weight)
 
 
 def _state_weight(target_w: FloatArray, target: str) -> float:
@@ -132,23 +129,23 @@ class Examples:
         reading_w = np.concatenate([part.reading_w for part in series])
         targets_w = np.concatenate([part.targets_w for part in series], axis=1)
         on = np.stack([_on(*pair) for pair in zip(targets_w, targets, strict=True)])
-        seen = ((reading_w - scaling.reading_shift_w) / scaling.reading_factor_w)[None]
+        seen = scaling.reading(reading_w)[None]
         if clock:
             seen = np.concatenate([seen, np.concatenate([part.clock for part in series], axis=-1)])
         whole = np.array([target == AGGREGATE for target in targets])[:, None]
         shift_w, factor_w = scaling.power_shift_w[:, None], scaling.power_factor_w[:, None]
         first = starts + (window - output) // 2
         return cls(
-            _tensor(seen),
-            _tensor(np.where(whole, 0.0, targets_w / scaling.reading_factor_w)),
-            _tensor((targets_w - shift_w) / factor_w),
-            _tensor(on.astype(np.float64)),
-            _tensor(whole * scaling.reading_factor_w / factor_w),
+            tensor(seen),
+            tensor(np.where(whole, 0.0, targets_w / scaling.reading_factor_w)),
+            tensor((targets_w - shift_w) / factor_w),
+            tensor(on.astype(np.float64)),
+            tensor(whole * scaling.reading_factor_w / factor_w),
             starts,
             tuple(_uses(starts, first, output, *pair) for pair in zip(targets_w, on, strict=True)),
             window,
             output,
-            _tensor(scaling.state_weight[:, None]),
+            tensor(scaling.state_weight[:, None]),
         )
 
     def batch(self, starts: IntArray) -> Batch:
@@ -164,12 +161,11 @@ class Examples:
         here, there = torch.from_numpy(starts)[:, None] + within, torch.from_numpy(donors)[..., None] + within
         estimated = there[..., self._estimated]
         targets = range(len(self.power))
-        batch = Batch(
-            self.seen[:, here].movedim(0, 1),
-            torch.stack([self.power[target, estimated[target]] for target in targets], dim=1),
-            torch.stack([self.on[target, estimated[target]] for target in targets], dim=1),
-            self.state_weight,
+        power, on = (
+            torch.stack([part[target, estimated[target]] for target in targets], dim=1)
+            for part in (self.power, self.on)
         )
+        batch = Batch(self.seen[:, here].movedim(0, 1), power, on, self.state_weight)
         given = torch.stack([self.drawn[target, there[target]] for target in targets]).sum(dim=0)
         return self._raised(batch, given - self.drawn[:, here].sum(dim=0))
 
@@ -195,10 +191,7 @@ class Examples:
 
 
 def _uses(starts: IntArray, first: IntArray, output: int, target_w: FloatArray, on: BoolArray) -> Uses:
-    """Find the windows with a use, and draw those with a rare peak more often.
-
-    For example, a fridge defrosts for only a quarter of an hour a day.
-    """
+    """Find the windows with a use; those with a rare peak, such as a fridge's defrosting, are drawn more."""
     peak_w = sliding_windows(np.where(on, target_w, 0.0), output)[first].max(axis=1)
     used = peak_w > 0.0
     if not used.any():
@@ -210,16 +203,15 @@ def _uses(starts: IntArray, first: IntArray, output: int, target_w: FloatArray, 
 
 def _starts(series: Sequence[Series], window: int) -> IntArray:
     """Return the first minutes of all windows in which the reading and every target are known."""
-    offsets = np.cumsum([0, *(len(part.reading_w) for part in series)])
-    return np.concatenate(
-        [
-            offset + complete_starts(np.concatenate([part.reading_w[None], part.targets_w]), window)
-            for offset, part in zip(offsets, series, strict=False)
-            if len(part.reading_w) >= window
-        ]
-        or [np.zeros(0, dtype=np.int64)]
-    )
+    starts, offset = [np.zeros(0, dtype=np.int64)], 0
+    for part in series:
+        if len(part.reading_w) >= window:
+            rows = np.concatenate([part.reading_w[None], part.targets_w])
+            starts.append(offset + complete_starts(rows, window))
+        offset += len(part.reading_w)
+    return np.concatenate(starts)
 
 
-def _tensor(values: FloatArray) -> Tensor:
+def tensor(values: FloatArray | BoolArray) -> Tensor:
+    """Return values in single precision, 0 where they are unknown."""
     return torch.from_numpy(np.nan_to_num(values).astype(np.float32))

@@ -1,9 +1,7 @@
 """Fits attackers in parallel, fixed or adaptive (D11), and stores each fit, so that none is made twice.
 
-Fixed attackers never saw the defence, adaptive ones know all but its random draws.
-
-An interrupted run loses only the fits in progress; the next run continues from there. A stored fit is a
-folder with its weights as safetensors and everything else as JSON; loading it executes no code.
+Fixed attackers never saw the defence, adaptive ones know all but its random draws. A stored fit is a folder
+with its weights as safetensors and everything else as JSON; loading it executes no code.
 """
 
 from __future__ import annotations
@@ -132,10 +130,9 @@ def adaptive(
     An informed attacker gets the clean days and the defence. Baselines that never see the meter are fitted to
     the clean days: copies would only repeat them.
     """
-    blind = [name for name in names if name in FLOORS]
     informed = [name for name in names if name in INFORMED]
     seeing = [name for name in names if name not in (*FLOORS, *INFORMED)]
-    fitted = fit(blind, households, targets, seed, **options)
+    fitted = fit([name for name in names if name in FLOORS], households, targets, seed, **options)
     if seeing:
         copied = masked_copies(policy, setup, households, copies, seed)
         fitted |= fit(seeing, copied, targets, seed, **options)

@@ -11,6 +11,7 @@ to the prior.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -20,12 +21,13 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812  the usual name
-from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from meterveil.attackers.baselines import Prior
 from meterveil.attackers.classical import best_threshold, recentred
-from meterveil.attackers.protocol import Arrays, Meter, Prediction, check_targets, filled, truth_w
-from meterveil.core.arrays import BoolArray, FloatArray, IntArray
+from meterveil.attackers.examples import tensor
+from meterveil.attackers.neural import load_weights, moving_average, stored_weights, weights_of
+from meterveil.attackers.protocol import Arrays, Meter, Prediction, below, check_targets, filled, truth_w
+from meterveil.core.arrays import FloatArray, IntArray
 from meterveil.core.rollout import Policy, rollout
 from meterveil.core.scenario import Scenario
 from meterveil.data.household import AGGREGATE, Household
@@ -33,17 +35,16 @@ from meterveil.data.protocols import on_threshold_w
 from meterveil.data.simulation import Setup, span
 from meterveil.errors import InputError
 
-VERSION = 1
-"""Raise it when a change alters the attacker's figures."""
+VERSION = 1  # raise it when a change alters the figures of this attacker
 
 DAY = 1440
 _POOLS = (3, 4, 4)
-_MULTIPLE = 48
-"""Product of the pools: inputs are padded to a multiple of it."""
 _SPANS = (3, 10, 30)
 """Minutes of the differences that follow a slowly moving level."""
 _WINDOWS = (5, 15, 60, 180)
 """Half widths, in minutes, of the local means and deviations."""
+_CHANNELS = 1 + 6 + 2 * len(_SPANS) + 2 * len(_WINDOWS) + 5
+"""Channels beside the prior's: known, reading, differences, local statistics and clock."""
 _LOG_ODDS = 9.0
 """Bound of the prior's log-odds."""
 
@@ -70,12 +71,30 @@ class Recipe:
 
 
 class Days(NamedTuple):
-    """Training days on one clock, (day, minute) each; days of 23 and 25 hours are left out."""
+    """Days of 24 hours on one clock; `rows` arranges them as (stretch, day) with the same last axes."""
 
-    load_w: FloatArray
+    load_w: FloatArray  # (day, minute)
     targets_w: FloatArray  # (day, target, minute)
-    price: FloatArray
+    price: FloatArray  # (day, minute)
     weekday: IntArray  # (day,)
+
+    def rows(self, index: IntArray) -> Days:
+        """Pick some of the days."""
+        return Days(*(part[index] for part in self))
+
+
+class Examples(NamedTuple):
+    """Inputs of a network and their labels; labels are empty where only inputs are known."""
+
+    inputs: Tensor  # (batch, channel, minute)
+    odds: Tensor  # (batch, target, minute) log-odds of the prior
+    on: Tensor
+    power: Tensor  # as a multiple of the usual power
+    known: Tensor
+
+    def rows(self, index: Tensor) -> Examples:
+        """Pick some of the examples."""
+        return Examples(*(part[index] for part in self))
 
 
 @dataclass(frozen=True)
@@ -99,23 +118,25 @@ class Informed:
         return replace(self, policy=policy, setup=setup)
 
     def fit(self, households: Sequence[Household], targets: Sequence[str], rng: np.random.Generator) -> Self:
-        """Train the networks, each validated on another part of the days."""
         check_targets(households, targets)
-        days = _stacked([_days(household, targets, self.setup) for household in households])
+        days = _days(households, targets, self.setup)
         if len(days.load_w) < 2:
             raise InputError("the informed attacker needs two whole days or more; give a longer record")
         prior = Prior().fit(households, targets, rng)
         scale_w = np.array([_usual_w(days.targets_w[:, n], name) for n, name in enumerate(targets)])
         task = replace(self, targets=tuple(targets), prior=prior, scale_w=scale_w)
+        folds = _folds(len(days.load_w), self.recipe.members)
         networks, probability, truth = [], [], []
         with torch.random.fork_rng(devices=[]):
-            for held_out in _folds(len(days.load_w), self.recipe.members):
+            for held_out in folds:
                 torch.manual_seed(int(rng.integers(2**63)))
                 network, examples = task._trained(days, held_out, rng)
                 networks.append(network)
                 probability.append(torch.sigmoid(_read(network, examples)[0]).numpy())
                 truth.append(np.where(examples.known.numpy() > 0, examples.on.numpy(), np.nan))
-        return replace(task, networks=tuple(networks), threshold=task._thresholds(days, probability, truth))
+        validation = days.rows(np.concatenate(folds))
+        threshold = task._thresholds(validation, np.concatenate(probability), np.concatenate(truth))
+        return replace(task, networks=tuple(networks), threshold=threshold)
 
     def predict(self, meter: Meter) -> Prediction:
         """Average the networks; shift each probability so that its threshold is one half."""
@@ -134,46 +155,38 @@ class Informed:
         return Prediction(watts, probability)
 
     def arrays(self) -> Arrays:
-        """Return the weights of all networks, the prior, scales and thresholds."""
         stored = {f"prior/{name}": part for name, part in self.prior.arrays().items()}
         for n, network in enumerate(self.networks):
-            stored |= {f"network/{n}/{name}": part.numpy() for name, part in network.state_dict().items()}
+            stored |= stored_weights(network, f"network/{n}/")
         return stored | {"scale_w": self.scale_w, "threshold": self.threshold}
 
     def restored(self, targets: Sequence[str], arrays: Arrays) -> Self:
-        """Rebuild the networks with the stored weights."""
-        known = replace(
+        sizes = _CHANNELS + len(targets), len(targets), self.recipe.width
+        members = range(self.recipe.members)
+        return replace(
             self,
             targets=tuple(targets),
-            prior=Prior().restored(targets, _below(arrays, "prior/")),
+            prior=Prior().restored(targets, below(arrays, "prior/")),
+            networks=tuple(load_weights(UNet(*sizes), arrays, f"network/{n}/") for n in members),
             scale_w=arrays["scale_w"],
             threshold=arrays["threshold"],
         )
-        networks = []
-        for n in range(len({name.split("/")[1] for name in arrays if name.startswith("network/")})):
-            network = UNet(_CHANNELS + len(targets), len(targets), self.recipe.width)
-            weights = _below(arrays, f"network/{n}/")
-            network.load_state_dict({name: torch.from_numpy(part.copy()) for name, part in weights.items()})
-            networks.append(network.eval())
-        return replace(known, networks=tuple(networks))
 
     def _trained(
         self, days: Days, held_out: IntArray, rng: np.random.Generator
     ) -> tuple[nn.Module, Examples]:
         """Train one network; keep the weights of the epoch with the least validation loss."""
         recipe, learning = self.recipe, np.setdiff1d(np.arange(len(days.load_w)), held_out)
-        chosen = self._examples(days, np.tile(held_out, (4 if self.policy else 1, 1)), days.targets_w, rng)
-        network = UNet(chosen.inputs.shape[1], len(self.targets), recipe.width)
-        kept = AveragedModel(network, multi_avg_fn=get_ema_multi_avg_fn(recipe.averaging))  # type: ignore[no-untyped-call]
+        validation = self._examples(days.rows(np.tile(held_out, (4 if self.policy else 1, 1))), rng)
+        network = UNet(validation.inputs.shape[1], len(self.targets), recipe.width)
+        averaged = moving_average(network, recipe.averaging)
         optimiser = torch.optim.AdamW(network.parameters(), recipe.learning_rate, weight_decay=1e-2)
-        drawn = min(len(learning) * recipe.copies, recipe.most_days)
-        stretches = -(-drawn // recipe.chain)
+        stretches = -(-min(len(learning) * recipe.copies, recipe.most_days) // recipe.chain)
         steps = recipe.epochs * -(-stretches * recipe.chain // recipe.batch)
         schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, recipe.learning_rate, total_steps=steps)
         best, weights = np.inf, network.state_dict()
         for epoch in range(recipe.epochs):
-            drawn_days, targets_w = _mixed(days, learning, (stretches, recipe.chain), rng)
-            examples = self._examples(days, drawn_days, targets_w, rng)
+            examples = self._examples(self._mixed(days, learning, (stretches, recipe.chain), rng), rng)
             network.train()
             for rows in torch.split(torch.randperm(len(examples.inputs)), recipe.batch):
                 loss = _loss(network, examples.rows(rows))
@@ -182,122 +195,89 @@ class Informed:
                 nn.utils.clip_grad_norm_(network.parameters(), 1.0)
                 optimiser.step()
                 schedule.step()
-                kept.update_parameters(network)
+                averaged.update_parameters(network)
             if epoch >= recipe.epochs // 2:
                 with torch.no_grad():
-                    reached = float(_loss(kept.module.eval(), chosen))
+                    reached = float(_loss(averaged.module.eval(), validation))
                 if reached < best:
-                    best = reached
-                    weights = {name: part.clone() for name, part in kept.module.state_dict().items()}
+                    best, weights = reached, weights_of(averaged.module)
         network.load_state_dict(weights)
-        return network.eval(), chosen
+        return network.eval(), validation
 
-    def _examples(
-        self, days: Days, chosen: IntArray, targets_w: FloatArray, rng: np.random.Generator
-    ) -> Examples:
-        """Mask stretches of days, (stretch, day), and turn them into inputs and labels.
+    def _mixed(
+        self, days: Days, learning: IntArray, shape: tuple[int, int], rng: np.random.Generator
+    ) -> Days:
+        """Draw stretches of days; half of the appliances come from other days, half move by up to 20 min."""
+        chosen = rng.choice(learning, shape)
+        each = *shape, len(self.targets)
+        other = rng.choice(learning, each)
+        donor = np.where(rng.random(each) < 0.5, other, chosen[..., None])
+        moved = np.where(rng.random(each) < 0.5, rng.integers(-20, 21, each), 0)
+        minute = (np.arange(DAY) - moved[..., None]) % DAY
+        targets_w = days.targets_w[donor[..., None], np.arange(len(self.targets))[:, None], minute]
+        is_aggregate = np.array([name == AGGREGATE for name in self.targets])
+        before_w, after_w = (
+            np.nansum(np.compress(~is_aggregate, part, axis=-2), axis=-2)
+            for part in (days.targets_w, targets_w)
+        )
+        load_w = np.maximum((days.load_w - before_w)[chosen] + after_w, 0.0)
+        targets_w[:, :, is_aggregate] = load_w[:, :, None]
+        return days.rows(chosen)._replace(load_w=load_w, targets_w=targets_w)
 
-        `targets_w` is (stretch, day, target, minute), or (day, target, minute) of the recorded days.
-        """
-        if targets_w.ndim == 3:
-            targets_w = targets_w[chosen]
-            load_w = days.load_w[chosen]
-        else:
-            rest_w = days.load_w - np.nansum(_appliances(days.targets_w, self.targets), axis=1)
-            load_w = rest_w[chosen] + np.nansum(_appliances(targets_w, self.targets, axis=2), axis=2)
-            load_w = np.maximum(load_w, 0.0)
-        meter_w = self._masked(load_w, days.price[chosen], rng).reshape(-1, DAY)
-        weekday = np.repeat(days.weekday[chosen].reshape(-1, 1), DAY, axis=1)
-        clock = np.broadcast_to(np.arange(DAY), meter_w.shape)
-        labels_w = targets_w.reshape(-1, len(self.targets), DAY).copy()
-        for n, name in enumerate(self.targets):
-            if name == AGGREGATE:
-                labels_w[:, n] = load_w.reshape(-1, DAY)
-        inputs = self._inputs(Meter(meter_w, clock, weekday))
-        known = ~np.isnan(labels_w) & ~np.isnan(meter_w)[:, None]
-        return inputs._replace(
-            on=_tensor(labels_w >= self._on_w[:, None]),
-            power=_tensor(np.nan_to_num(labels_w) / np.maximum(self.scale_w, 1.0)[:, None]),
-            known=_tensor(known),
+    def _examples(self, stretches: Days, rng: np.random.Generator) -> Examples:
+        """Mask stretches of days, (stretch, day), and turn them into inputs and labels."""
+        meter_w = self._masked(stretches, rng).reshape(-1, DAY)
+        labels_w = stretches.targets_w.reshape(-1, len(self.targets), DAY)
+        on_w = np.array([np.inf if name == AGGREGATE else on_threshold_w(name) for name in self.targets])
+        return self._inputs(_meter(meter_w, stretches.weekday))._replace(
+            on=tensor(labels_w >= on_w[:, None]),
+            power=tensor(labels_w / np.maximum(self.scale_w, 1.0)[:, None]),
+            known=tensor(~np.isnan(labels_w) & ~np.isnan(meter_w)[:, None]),
         )
 
-    def _masked(self, load_w: FloatArray, price: FloatArray, rng: np.random.Generator) -> FloatArray:
-        """Let the defence act on stretches of days, (stretch, day, minute), from any state of charge."""
-        stretches, count, _ = load_w.shape
-        load_w = load_w.reshape(stretches, -1)
+    def _masked(self, days: Days, rng: np.random.Generator) -> FloatArray:
+        """Let the defence act on stretches of days from any state of charge, (stretch, minute)."""
+        stretches = len(days.load_w)
+        load_w, price = (part.reshape(stretches, -1) for part in (days.load_w, days.price))
         if self.policy is None or self.setup is None:
             return load_w
-        minute = np.broadcast_to(np.arange(count * DAY), load_w.shape)
-        lasts = np.full(stretches, count * DAY)
-        scenario = Scenario(load_w, minute % DAY, minute // DAY, price.reshape(stretches, -1), lasts)
+        minute = np.broadcast_to(np.arange(load_w.shape[1]), load_w.shape)
+        lasts = np.full(stretches, load_w.shape[1])
+        scenario = Scenario(load_w, minute % DAY, minute // DAY, price, lasts)
         battery = self.setup.battery
         middle, room = (np.asarray(battery.soc_max) + battery.soc_min) / 2, battery.soc_max - battery.soc_min
         soc = middle + room * rng.uniform(-0.25, 0.25, stretches)
         return rollout(self.policy, battery, self.setup.library, scenario, rng.spawn(stretches), soc).meter_w
 
     def _inputs(self, meter: Meter) -> Examples:
-        """Compute what the network sees of a meter, (batch, channel, minute)."""
+        """Compute what the network sees of a meter; labels are left empty."""
         step_w = self.recipe.resolution_w
-        known = ~np.isnan(meter.reading_w)
         shown_w = np.round(filled(meter.reading_w) / step_w) * step_w
-        day = 2 * np.pi * meter.minute_of_day / DAY
-        clock = [np.sin(day), np.cos(day), np.sin(2 * day), np.cos(2 * day), (meter.weekday >= 5) * 1.0]
-        odds = self._prior_log_odds(meter)
-        channels = [known * 1.0, *_reading_channels(shown_w), *clock]
+        day, weekend = 2 * np.pi * meter.minute_of_day / DAY, (meter.weekday >= 5).astype(np.int64)
+        clock = [np.sin(day), np.cos(day), np.sin(2 * day), np.cos(2 * day), weekend]
+        channels = [~np.isnan(meter.reading_w), *_reading_channels(shown_w), *clock]
+        profiles = [self.prior.profiles[name].on[weekend, meter.minute_of_day] for name in self.targets]
+        on = np.clip(np.stack(profiles, axis=1), 1e-9, 1.0 - 1e-9)
+        odds = np.clip(np.log(on / (1.0 - on)), -_LOG_ODDS, _LOG_ODDS)
         inputs = np.concatenate([np.stack(channels, axis=1), odds / 4.0], axis=1)
         empty = torch.zeros(0)
-        return Examples(_tensor(inputs), _tensor(odds), empty, empty, empty)
+        return Examples(tensor(inputs), tensor(odds), empty, empty, empty)
 
-    def _prior_log_odds(self, meter: Meter) -> FloatArray:
-        """Return the log-odds that habits alone give each target, (batch, target, minute)."""
-        weekend = (meter.weekday >= 5).astype(np.int64)
-        odds = []
-        for name in self.targets:
-            on = np.clip(self.prior.profiles[name].on[weekend, meter.minute_of_day], 1e-9, 1.0 - 1e-9)
-            odds.append(np.clip(np.log(on / (1.0 - on)), -_LOG_ODDS, _LOG_ODDS))
-        return np.stack(odds, axis=1)
-
-    def _thresholds(
-        self, days: Days, probability: Sequence[FloatArray], truth: Sequence[FloatArray]
-    ) -> FloatArray:
-        """Choose each target's threshold on all validation days; NaN where the prior has a better F1."""
-        held_out = np.concatenate(_folds(len(days.load_w), self.recipe.members))
-        minute = np.broadcast_to(np.arange(DAY), (len(held_out), DAY))
-        weekday = np.repeat(days.weekday[held_out][:, None], DAY, axis=1)
-        habits = self.prior.predict(Meter(days.load_w[held_out], minute, weekday)).on
+    def _thresholds(self, validation: Days, probability: FloatArray, truth: FloatArray) -> FloatArray:
+        """Choose each target's threshold on the validation days; NaN where the prior has a better F1."""
+        habits = self.prior.predict(_meter(validation.load_w, validation.weekday)).on
         thresholds = np.full(len(self.targets), 0.5)
         for n, name in enumerate(self.targets):
             if name == AGGREGATE:
                 continue
-            said = np.concatenate([part[:, n].ravel() for part in probability])
-            true = np.concatenate([part[:, n].ravel() for part in truth])
-            seen = ~np.isnan(true)
-            thresholds[n], reached = best_threshold(said[seen], true[seen] > 0)
-            true_w = days.targets_w[held_out, n]
-            _, blind = best_threshold(
-                habits[name][~np.isnan(true_w)], true_w[~np.isnan(true_w)] >= on_threshold_w(name)
-            )
-            if reached <= blind:
+            known = ~np.isnan(truth[:, n])
+            thresholds[n], reached = best_threshold(probability[:, n][known], truth[:, n][known] > 0)
+            power_w = validation.targets_w[:, n]
+            known = ~np.isnan(power_w)
+            _, of_prior = best_threshold(habits[name][known], power_w[known] >= on_threshold_w(name))
+            if reached <= of_prior:
                 thresholds[n] = np.nan
         return thresholds
-
-    @property
-    def _on_w(self) -> FloatArray:
-        return np.array([np.inf if name == AGGREGATE else on_threshold_w(name) for name in self.targets])
-
-
-class Examples(NamedTuple):
-    """Inputs of a network and their labels; labels are empty where only inputs are known."""
-
-    inputs: Tensor  # (batch, channel, minute)
-    odds: Tensor  # (batch, target, minute) log-odds of the prior
-    on: Tensor
-    power: Tensor  # as a multiple of the usual power
-    known: Tensor
-
-    def rows(self, index: Tensor) -> Examples:
-        """Pick some of the examples."""
-        return Examples(*(part[index] for part in self))
 
 
 class _Block(nn.Module):
@@ -320,21 +300,20 @@ class UNet(nn.Module):
         super().__init__()
         self.first = nn.Sequential(_Block(channels, width), _Block(width, width))
         self.down = nn.ModuleList(
-            nn.Sequential(_Block(width, width, d), _Block(width, width, 2 * d)) for d in (1, 1, 1)
+            nn.Sequential(_Block(width, width), _Block(width, width, 2)) for _ in _POOLS
         )
         self.deepest = _Block(width, width, 4)
         self.up = nn.ModuleList(_Block(2 * width, width) for _ in _POOLS)
         self.last = _Block(width, width)
         self.state = nn.Conv1d(width, targets, 1)
         self.power = nn.Conv1d(width, targets, 1)
-        nn.init.zeros_(self.state.weight)
-        assert self.state.bias is not None  # noqa: S101  for the type checker
-        nn.init.zeros_(self.state.bias)
+        for part in self.state.parameters():
+            nn.init.zeros_(part)
 
     def forward(self, inputs: Tensor, odds: Tensor) -> tuple[Tensor, Tensor]:
         """Return log-odds of each target being on, and its power as a multiple of the usual one."""
         length = inputs.shape[-1]
-        padded = F.pad(inputs, (0, -length % _MULTIPLE), mode="replicate")
+        padded = F.pad(inputs, (0, -length % math.prod(_POOLS)), mode="replicate")
         levels = [self.first(padded)]
         for pool, down in zip(_POOLS, self.down, strict=True):
             levels.append(down(F.max_pool1d(levels[-1], pool)))
@@ -357,11 +336,9 @@ def _loss(network: nn.Module, examples: Examples) -> Tensor:
 
 def _read(network: nn.Module, examples: Examples) -> tuple[Tensor, Tensor]:
     """Return log-odds and power for all examples, a few at a time."""
-    network.eval()
     with torch.no_grad():
         parts = [
-            network(examples.inputs[n : n + 32], examples.odds[n : n + 32])
-            for n in range(0, len(examples.inputs), 32)
+            network(*few) for few in zip(examples.inputs.split(32), examples.odds.split(32), strict=True)
         ]
     states, powers = zip(*parts, strict=True)
     return torch.cat(states), torch.cat(powers)
@@ -369,23 +346,21 @@ def _read(network: nn.Module, examples: Examples) -> tuple[Tensor, Tensor]:
 
 def _reading_channels(shown_w: FloatArray) -> list[FloatArray]:
     """Return the reading, its differences over several spans, and local means and deviations."""
-    before, after = (np.roll(shown_w, n, axis=1) for n in (1, -1))
-    before[:, 0], after[:, -1] = shown_w[:, 0], shown_w[:, -1]
-    step_w, next_w = shown_w - before, after - shown_w
+    next_w, step_w = _differences(shown_w, 1)
     channels = [shown_w / 1000.0, _compressed(shown_w), step_w / 1000.0, _compressed(step_w)]
     channels += [np.clip(step_w, -20.0, 20.0) / 10.0, _compressed(next_w)]
     for minutes in _SPANS:
-        wide = np.pad(shown_w, ((0, 0), (minutes, minutes)), mode="edge")
-        ahead, back = wide[:, 2 * minutes :] - shown_w, shown_w - wide[:, : -2 * minutes]
-        channels += [np.clip(part, -60.0, 60.0) / 30.0 for part in (ahead, back)]
+        channels += [np.clip(part, -60.0, 60.0) / 30.0 for part in _differences(shown_w, minutes)]
     for minutes in _WINDOWS:
         mean_w, deviation_w = _local(shown_w, minutes)
         channels += [(shown_w - mean_w) / 1000.0, _compressed(deviation_w)]
     return channels
 
 
-_CHANNELS = 1 + 6 + 2 * len(_SPANS) + 2 * len(_WINDOWS) + 5
-"""Channels beside the prior's: known, reading, differences, local statistics and clock."""
+def _differences(values: FloatArray, minutes: int) -> tuple[FloatArray, FloatArray]:
+    """Return the change in the next minutes and in the last ones."""
+    wide = np.pad(values, ((0, 0), (minutes, minutes)), mode="edge")
+    return wide[:, 2 * minutes :] - values, values - wide[:, : -2 * minutes]
 
 
 def _local(values: FloatArray, minutes: int) -> tuple[FloatArray, FloatArray]:
@@ -399,35 +374,29 @@ def _local(values: FloatArray, minutes: int) -> tuple[FloatArray, FloatArray]:
 
 
 def _compressed(watts: FloatArray) -> FloatArray:
-    compressed: FloatArray = np.sign(watts) * np.log1p(np.abs(watts)) / 7.0
-    return compressed
+    return np.asarray(np.sign(watts) * np.log1p(np.abs(watts)) / 7.0)
 
 
-def _days(household: Household, targets: Sequence[str], setup: Setup | None) -> Days:
-    """Lay the whole days with readings out on one clock."""
+def _meter(reading_w: FloatArray, weekday: IntArray) -> Meter:
+    """Return the meter of whole days, (day, minute)."""
+    minute = np.broadcast_to(np.arange(DAY), reading_w.shape)
+    return Meter(reading_w, minute, np.repeat(weekday.reshape(-1, 1), DAY, axis=1))
+
+
+def _days(households: Sequence[Household], targets: Sequence[str], setup: Setup | None) -> Days:
+    """Lay the days with readings out on one clock; days of 23 and 25 hours are left out."""
     load_w, targets_w, price, weekday = [], [], [], []
-    for day in household.days():
+    pairs = [(household, day) for household in households for day in household.days()]
+    for household, day in pairs:
         part = household.day(day)
         if len(part.minutes) != DAY or np.isnan(part.aggregate_w).all():
             continue
         load_w.append(truth_w(part, AGGREGATE))
         targets_w.append([truth_w(part, name) for name in targets])
-        prices = np.zeros(DAY)
-        if setup is not None:
-            prices = span(household, day, day + timedelta(days=1), setup.tariff, 0).price[0]
-        price.append(prices)
         weekday.append(part.minutes[0].weekday())
-    shape = (len(load_w), len(targets), DAY)
-    return Days(
-        np.array(load_w).reshape(-1, DAY),
-        np.array(targets_w).reshape(shape),
-        np.array(price).reshape(-1, DAY),
-        np.array(weekday, dtype=np.int64),
-    )
-
-
-def _stacked(parts: Sequence[Days]) -> Days:
-    return Days(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+        after = day + timedelta(days=1)
+        price.append(span(household, day, after, setup.tariff, 0).price[0] if setup else np.zeros(DAY))
+    return Days(*(np.array(part) for part in (load_w, targets_w, price, weekday)))
 
 
 def _folds(count: int, members: int) -> list[IntArray]:
@@ -437,37 +406,9 @@ def _folds(count: int, members: int) -> list[IntArray]:
     return [np.arange(max(end - fifth, 0), end) if end > 0 else np.arange(fifth) for end in ends]
 
 
-def _mixed(
-    days: Days, learning: IntArray, shape: tuple[int, int], rng: np.random.Generator
-) -> tuple[IntArray, FloatArray]:
-    """Draw stretches of days, and exchange half of their appliances with other days, up to 20 min moved."""
-    chosen = rng.choice(learning, shape)
-    targets_w = days.targets_w[chosen]  # (stretch, day, target, minute)
-    count = targets_w.shape[2]
-    other = rng.choice(learning, (*shape, count))
-    donor = np.where(rng.random((*shape, count)) < 0.5, other, chosen[..., None])
-    moved = np.where(rng.random((*shape, count)) < 0.5, rng.integers(-20, 21, (*shape, count)), 0)
-    minute = (np.arange(DAY) - moved[..., None]) % DAY
-    return chosen, days.targets_w[donor[..., None], np.arange(count)[:, None], minute]
-
-
-def _appliances(targets_w: FloatArray, names: Sequence[str], axis: int = 1) -> FloatArray:
-    """Leave the household's own load out of the targets."""
-    kept: BoolArray = np.array([name != AGGREGATE for name in names])
-    return np.compress(kept, targets_w, axis=axis)
-
-
 def _usual_w(power_w: FloatArray, name: str) -> float:
     """Return the mean power of a target while it is in use; the deviation of the household's own load."""
     if name == AGGREGATE:
         return max(float(np.nanstd(power_w)), 1.0)
     used = power_w[power_w >= on_threshold_w(name)]
     return float(used.mean()) if used.size else 0.0
-
-
-def _below(arrays: Arrays, prefix: str) -> Arrays:
-    return {name.removeprefix(prefix): part for name, part in arrays.items() if name.startswith(prefix)}
-
-
-def _tensor(values: FloatArray | BoolArray) -> Tensor:
-    return torch.from_numpy(np.ascontiguousarray(values, dtype=np.float32))

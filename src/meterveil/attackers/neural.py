@@ -8,15 +8,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple, Protocol, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from meterveil.attackers.examples import Batch, Examples, Scaling, clock_of, scaling_of, series_of
-from meterveil.attackers.protocol import Arrays, Meter, Prediction, check_targets, filled
+from meterveil.attackers.protocol import Arrays, Meter, Prediction, below, check_targets, filled
 from meterveil.core.arrays import FloatArray, IntArray
 from meterveil.data.household import AGGREGATE, Household
 from meterveil.data.splits import learning_and_choosing_days
@@ -25,16 +26,9 @@ from meterveil.errors import InputError
 WINDOWS_AT_ONCE = 512
 """Bound on the memory of a prediction."""
 
-_NETWORK, _SCALING = "network/", "scaling/"
-"""Prefixes of the stored arrays' names."""
 
-
-class Loss(Protocol):
-    """Training loss of a network; `done` is the share of the training that is finished."""
-
-    def __call__(self, network: nn.Module, batch: Batch, done: float) -> Tensor:
-        """Return the loss of a batch."""
-        ...
+Loss = Callable[[nn.Module, Batch, float], Tensor]
+"""(network, batch, done) -> loss; `done` is the share of the training that is finished."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +81,6 @@ class Neural:
     fitted: Fitted | None = None
 
     def fit(self, households: Sequence[Household], targets: Sequence[str], rng: np.random.Generator) -> Self:
-        """Train one network for all targets."""
         check_targets(households, targets)
         learning, choosing = [], []
         for household in households:
@@ -106,7 +99,6 @@ class Neural:
         return replace(self, fitted=Fitted(network, tuple(targets), scaling))
 
     def predict(self, meter: Meter) -> Prediction:
-        """Average the outputs of overlapping windows."""
         network, targets, scaling = self._known()
         power, probability = _slide(network, self.recipe, scaling, filled(meter.reading_w), clock_of(meter))
         scaled = zip(targets, power, scaling.power_factor_w, scaling.power_shift_w, strict=True)
@@ -115,25 +107,41 @@ class Neural:
         return Prediction(watts, on)
 
     def arrays(self) -> Arrays:
-        """Return the weights and the scaling."""
         network, _, scaling = self._known()
-        weights = {f"{_NETWORK}{name}": part.numpy() for name, part in network.state_dict().items()}
-        return weights | {f"{_SCALING}{name}": part for name, part in scaling._asdict().items()}
+        scales = {f"scaling/{name}": part for name, part in scaling._asdict().items()}
+        return stored_weights(network, "network/") | scales
 
     def restored(self, targets: Sequence[str], arrays: Arrays) -> Self:
-        """Rebuild the network with the stored weights."""
-        network = self.recipe.build(len(targets))
-        weights = {name: part for name, part in arrays.items() if name.startswith(_NETWORK)}
-        network.load_state_dict(
-            {name.removeprefix(_NETWORK): torch.from_numpy(part.copy()) for name, part in weights.items()}
-        )
-        scaling = Scaling(*(arrays[f"{_SCALING}{name}"] for name in Scaling._fields))
-        return replace(self, fitted=Fitted(network.eval(), tuple(targets), scaling))
+        network = load_weights(self.recipe.build(len(targets)), arrays, "network/")
+        scaling = Scaling(**below(arrays, "scaling/"))
+        return replace(self, fitted=Fitted(network, tuple(targets), scaling))
 
     def _known(self) -> Fitted:
         if self.fitted is None:
             raise InputError("this attacker is not fitted; call fit first")
         return self.fitted
+
+
+def moving_average(network: nn.Module, decay: float) -> AveragedModel:
+    """Return a copy of a network whose weights are to follow those of the network."""
+    return AveragedModel(network, multi_avg_fn=get_ema_multi_avg_fn(decay))  # type: ignore[no-untyped-call]
+
+
+def weights_of(network: nn.Module) -> dict[str, Tensor]:
+    """Copy the weights of a network."""
+    return {name: value.detach().clone() for name, value in network.state_dict().items()}
+
+
+def stored_weights(network: nn.Module, prefix: str) -> dict[str, npt.NDArray[Any]]:
+    """Return the weights of a network as arrays whose names begin with a prefix."""
+    return {f"{prefix}{name}": part.numpy() for name, part in network.state_dict().items()}
+
+
+def load_weights(network: nn.Module, arrays: Arrays, prefix: str) -> nn.Module:
+    """Give a network the weights that `stored_weights` returned."""
+    weights = below(arrays, prefix).items()
+    network.load_state_dict({name: torch.from_numpy(part.copy()) for name, part in weights})
+    return network.eval()
 
 
 def power_and_state_loss(network: Callable[[Tensor], Tensor], batch: Batch, done: float) -> Tensor:
@@ -146,37 +154,33 @@ def power_and_state_loss(network: Callable[[Tensor], Tensor], batch: Batch, done
 
 
 def train(
-    network: nn.Module,
-    recipe: Recipe,
-    learning: Examples,
-    choosing: Examples,
-    rng: np.random.Generator,
+    network: nn.Module, recipe: Recipe, learning: Examples, choosing: Examples, rng: np.random.Generator
 ) -> list[float]:
     """Train until the validation loss stops falling, keep the best weights, return the loss of each epoch."""
     if not len(learning.starts) or not len(choosing.starts):
-        raise InputError(
-            f"no stretch of {recipe.window} minutes without a gap in the training days; give more days"
-        )
+        window = f"{recipe.window} minutes without a gap"
+        raise InputError(f"no stretch of {window} in the training days; give more days")
     optimiser = torch.optim.Adam(network.parameters(), lr=recipe.learning_rate)
-    averaged = AveragedModel(network, multi_avg_fn=get_ema_multi_avg_fn(recipe.averaging))  # type: ignore[no-untyped-call]
-    best_loss, best, since = np.inf, _weights(network), 0
+    averaged = moving_average(network, recipe.averaging)
+    best_loss, best, since = np.inf, weights_of(network), 0
     losses = []
     for epoch in range(recipe.epochs):
         network.train()
         batches = list(_epoch(learning, recipe, rng))
         for number, batch in enumerate(batches):
             done = (epoch + number / len(batches)) / recipe.epochs
-            optimiser.param_groups[0]["lr"] = recipe.learning_rate * _pace(done)
+            pace = min(done / 0.05, 0.5 * (1.0 + math.cos(math.pi * done)))
+            optimiser.param_groups[0]["lr"] = recipe.learning_rate * pace
             optimiser.zero_grad(set_to_none=True)
             recipe.loss(network, batch, done).backward()  # type: ignore[no-untyped-call]
             nn.utils.clip_grad_norm_(network.parameters(), 1.0)
             optimiser.step()
             averaged.update_parameters(network)
         loss_now = validation_loss(averaged.module, recipe, choosing)
-        since = 0 if loss_now < best_loss else since + 1
         losses.append(loss_now)
-        if since == 0:
-            best_loss, best = loss_now, _weights(averaged.module)
+        since += 1
+        if loss_now < best_loss:
+            best_loss, best, since = loss_now, weights_of(averaged.module), 0
         if since >= recipe.patience:
             break
     if not np.isfinite(best_loss):
@@ -223,14 +227,6 @@ def _donors(own: IntArray, learning: Examples, mixing: float, rng: np.random.Gen
     return donors
 
 
-def _pace(done: float) -> float:
-    return min(done / 0.05, 0.5 * (1.0 + math.cos(math.pi * done)))
-
-
-def _weights(network: nn.Module) -> dict[str, Tensor]:
-    return {name: value.detach().clone() for name, value in network.state_dict().items()}
-
-
 def _fitting(recipe: Recipe, households: Sequence[Household]) -> Recipe:
     """Turn augmentation off for masked households: there, a battery changed what an appliance adds."""
     is_masked = any(AGGREGATE in household.appliances_w for household in households)
@@ -246,7 +242,7 @@ def _slide(
     margin = (recipe.window - recipe.output) // 2 + recipe.output - step
     count = -(-(minutes + recipe.output - step) // step)
     after = (count - 1) * step + recipe.window - margin - minutes
-    seen = ((reading_w - scaling.reading_shift_w) / scaling.reading_factor_w)[:, None]
+    seen = scaling.reading(reading_w)[:, None]
     if recipe.clock:
         seen = np.concatenate([seen, clock], axis=1)
     padded = np.pad(seen, ((0, 0), (0, 0), (margin, after)), mode="edge").astype(np.float32)
@@ -263,7 +259,6 @@ def _slide(
         part = slice(number * step, number * step + recipe.output)
         totals[..., part] += outputs[number] * weight
         weights[part] += weight
-    first = recipe.output - step
-    middle = slice(first, first + minutes)
+    middle = slice(recipe.output - step, recipe.output - step + minutes)
     power, probability = totals[..., middle] / weights[middle]
     return power, probability

@@ -70,7 +70,6 @@ class Network(nn.Module):
         self.restore = nn.Sequential(nn.Linear(_WIDTH, 2 * targets), nn.Unflatten(1, (2, targets, 1)))
 
     def forward(self, seen: Tensor) -> Tensor:
-        """Estimate every minute of the window."""
         load = seen[:, :1]
         spread, mean = torch.std_mean(load, dim=-1, keepdim=True, correction=0)
         shape = self.load((load - mean) / (spread + 1e-2))

@@ -56,6 +56,11 @@ class Attacker(Protocol):
         ...
 
 
+def below(arrays: Arrays, prefix: str) -> Arrays:
+    """Return the arrays whose names begin with a prefix, named without it."""
+    return {name.removeprefix(prefix): part for name, part in arrays.items() if name.startswith(prefix)}
+
+
 def meter_of(household: Household) -> Meter:
     """Return a household's meter as an attacker sees it, a batch of one."""
     minutes = household.minutes

@@ -5,15 +5,10 @@ from __future__ import annotations
 from importlib import import_module
 from typing import cast
 
+from meterveil import plugins
 from meterveil.attackers.protocol import Attacker
 from meterveil.errors import unknown
-from meterveil.plugins import (
-    ATTACKER_GROUP,
-    build_offered,
-    module_offering,
-    offered_names,
-    package_offering,
-)
+from meterveil.plugins import ATTACKER_GROUP
 
 ATTACKERS: dict[str, str] = {
     "co": "meterveil.attackers.co:CO",
@@ -28,10 +23,7 @@ ATTACKERS: dict[str, str] = {
     "off": "meterveil.attackers.baselines:AlwaysOff",
     "prior": "meterveil.attackers.baselines:Prior",
 }
-"""Name -> module and factory; to add an attacker, write its file and one line here.
-
-Other packages add theirs by an entry point.
-"""
+"""Name -> module and factory; other packages add theirs by an entry point."""
 
 PAPER_SIX = ("co", "fhmm", "dae", "seq2point", "electricity", "bert4nilm")
 """Attackers of the paper's tables, in their order."""
@@ -53,22 +45,21 @@ def attacker(name: str) -> Attacker:
         return cast(Attacker, getattr(import_module(module), factory)())
     if name not in known_attackers():
         raise unknown("attacker", name, known_attackers())
-    return cast(Attacker, build_offered(ATTACKER_GROUP, name))
+    return cast(Attacker, plugins.build_offered(ATTACKER_GROUP, name))
 
 
 def version_of(name: str) -> int | str:
     """Return the `VERSION` of an attacker's module; a plug-in also has the version of its package."""
     if name in ATTACKERS:
-        module = ATTACKERS[name].split(":")[0]
-        return cast(int, import_module(module).VERSION)
+        return cast(int, import_module(ATTACKERS[name].split(":")[0]).VERSION)
     check_known(name)
-    version = getattr(import_module(module_offering(ATTACKER_GROUP, name)), "VERSION", 1)
-    return f"{package_offering(ATTACKER_GROUP, name)}, version {version}"
+    version = getattr(import_module(plugins.module_offering(ATTACKER_GROUP, name)), "VERSION", 1)
+    return f"{plugins.package_offering(ATTACKER_GROUP, name)}, version {version}"
 
 
 def known_attackers() -> tuple[str, ...]:
     """Return the names of the built-in attackers, then of those that other packages add."""
-    return (*ATTACKERS, *offered_names(ATTACKER_GROUP, ATTACKERS))
+    return (*ATTACKERS, *plugins.offered_names(ATTACKER_GROUP, ATTACKERS))
 
 
 def check_known(name: str) -> None:

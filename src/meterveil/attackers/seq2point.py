@@ -49,7 +49,6 @@ class Network(nn.Module):
         self.out = nn.Sequential(nn.Conv1d(1024, 2 * targets, 1), nn.Unflatten(1, (2, targets)))
 
     def forward(self, seen: Tensor) -> Tensor:
-        """Estimate the middle minute of every window of the stretch."""
         return self.answer(seen, every=1)
 
     def answer(self, seen: Tensor, every: int) -> Tensor:

@@ -19,6 +19,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import reduce
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -34,15 +35,18 @@ from meterveil.attackers.classical import (
     recentred,
     running_levels_w,
 )
-from meterveil.attackers.fhmm.decoding import (
-    TOGETHER,
-    Chain,
-    Observation,
-    block_marginals,
-    in_stretches,
-    marginals,
+from meterveil.attackers.fhmm import decoding
+from meterveil.attackers.fhmm.decoding import Chain, Observation
+from meterveil.attackers.protocol import (
+    Arrays,
+    Meter,
+    Prediction,
+    below,
+    check_targets,
+    filled,
+    meter_of,
+    truth_w,
 )
-from meterveil.attackers.protocol import Arrays, Meter, Prediction, check_targets, filled, meter_of, truth_w
 from meterveil.core.arrays import FloatArray, IntArray
 from meterveil.data.household import AGGREGATE, Household
 from meterveil.data.protocols import on_threshold_w
@@ -93,15 +97,11 @@ class FHMM:
     floor_minutes: int = 0
 
     def fit(self, households: Sequence[Household], targets: Sequence[str], rng: np.random.Generator) -> Self:
-        """Count each chain and choose the floor; nothing is random, so `rng` is not used."""
         check_targets(households, targets)
-        unfitted = replace(self, targets=tuple(targets))
-        candidates = [replace(unfitted, floor_minutes=floor) for floor in self.floors]
-        chosen = best_on_last_days(candidates, households, FHMM._counted, targets)
-        return chosen._calibrated(households)
+        candidates = [replace(self, targets=tuple(targets), floor_minutes=floor) for floor in self.floors]
+        return best_on_last_days(candidates, households, FHMM._counted, targets)._calibrated(households)
 
     def predict(self, meter: Meter) -> Prediction:
-        """Decode all chains and predict the power and the on-probability of every appliance."""
         base_w, probabilities = self._decoded(meter)
         watts, on = {}, {}
         for name, component in self.components.items():
@@ -115,76 +115,72 @@ class FHMM:
         return Prediction(watts, on)
 
     def arrays(self) -> Arrays:
-        """Return every component and the floor."""
         arrays: dict[str, npt.NDArray[Any]] = {"floor_minutes": np.asarray(self.floor_minutes)}
-        for name, (chain, power_w, on_share, threshold) in self.components.items():
-            parts = {"power_w": power_w, "on_share": on_share, "threshold": np.asarray(threshold)}
-            arrays |= {f"{name}/{part}": values for part, values in (chain._asdict() | parts).items()}
+        for name, (chain, *rest) in self.components.items():
+            parts = chain._asdict() | dict(zip(Component._fields[1:], rest, strict=True))
+            arrays |= {f"{name}/{part}": np.asarray(values) for part, values in parts.items()}
         return arrays
 
     def restored(self, targets: Sequence[str], arrays: Arrays) -> Self:
-        """Take the components and the floor from `arrays`."""
-        names = [*(name for name in targets if name != AGGREGATE), REST]
-        components = {
-            name: Component(
-                Chain(*(arrays[f"{name}/{part}"] for part in Chain._fields)),
-                arrays[f"{name}/power_w"],
-                arrays[f"{name}/on_share"],
-                float(arrays[f"{name}/threshold"]),
+        components = {}
+        for name in [*(name for name in targets if name != AGGREGATE), REST]:
+            parts = dict(below(arrays, f"{name}/"))
+            threshold, chain = (
+                float(parts.pop("threshold")),
+                Chain(*(parts.pop(key) for key in Chain._fields)),
             )
-            for name in names
-        }
+            components[name] = Component(chain, threshold=threshold, **parts)
         floor_minutes = int(arrays["floor_minutes"])
         return replace(self, targets=tuple(targets), components=components, floor_minutes=floor_minutes)
-
-    @property
-    def _chains(self) -> list[Chain]:
-        return [component.chain for component in self.components.values()]
-
-    @property
-    def _is_exact(self) -> bool:
-        return math.prod(len(chain.mean_w) for chain in self._chains) <= MAX_JOINT_STATES
-
-    @property
-    def _table_states(self) -> int:
-        sizes = [len(chain.mean_w) for chain in self._chains]
-        return math.prod(sizes) if self._is_exact else max(sizes[:-1]) ** TOGETHER * sizes[-1]
 
     def _decoded(self, meter: Meter) -> tuple[FloatArray, dict[str, FloatArray]]:
         """Return the floor and, by chain, the states' probabilities, (batch, minute, state)."""
         reading_w = filled(meter.reading_w)
         base_w = floor_w(reading_w, self.floor_minutes)
-        at_once = JOINT_STATES_AT_ONCE // self._table_states
-        tables = in_stretches(self._probabilities, reading_w - base_w, at_once)
-        return base_w, dict(zip(self.components, tables, strict=True))
+        chains = [component.chain for component in self.components.values()]
+        sizes = [len(chain.mean_w) for chain in chains]
+        joint_states, decode = math.prod(sizes), decoding.marginals
+        if joint_states > MAX_JOINT_STATES:
+            joint_states = max(sizes[:-1]) ** decoding.TOGETHER * sizes[-1]
+            decode = decoding.block_marginals
 
-    def _probabilities(self, reading_w: FloatArray) -> list[FloatArray]:
-        seen = Observation(reading_w, np.full_like(reading_w, METER_VARIANCE_W2))
-        return marginals(self._chains, seen) if self._is_exact else block_marginals(self._chains, seen)
+        def probabilities(rows_w: FloatArray) -> list[FloatArray]:
+            return decode(chains, Observation(rows_w, np.full_like(rows_w, METER_VARIANCE_W2)))
+
+        at_once = JOINT_STATES_AT_ONCE // joint_states
+        tables = decoding.in_stretches(probabilities, reading_w - base_w, at_once)
+        return base_w, dict(zip(self.components, tables, strict=True))
 
     def _counted(self, households: Sequence[Household]) -> Self:
         appliances = [target for target in self.targets if target != AGGREGATE]
         components = {name: _appliance(households, name, self.states) for name in appliances}
-        rest = [_rest_w(household, appliances, self.floor_minutes) for household in households]
-        chain, _ = count_rest(rest, self.rest_states)
+        rest_w = []
+        for household in households:
+            base_w = floor_w(filled(household.aggregate_w[None]), self.floor_minutes)[0]
+            drawn_w = [base_w, *(truth_w(household, name) for name in appliances)]
+            rest_w.append(reduce(np.subtract, drawn_w, household.aggregate_w))
+        chain, _ = count_rest(rest_w, self.rest_states)
         components[REST] = Component(chain, chain.mean_w, np.zeros_like(chain.mean_w), 0.5)
         return replace(self, components=components)
 
     def _calibrated(self, households: Sequence[Household]) -> Self:
-        """Learn power and threshold of every component from the decoded training days.
-
-        The chains are only approximately right. Least squares corrects the power of each state.
-        """
+        """Correct the power of each state by least squares on decoded training days; choose thresholds."""
         decoded = [self._decoded(meter_of(household))[1] for household in households]
         reading_w = np.concatenate([household.aggregate_w for household in households])
         components = dict(self.components)
         for name in components.keys() - {REST}:
             power_w = np.concatenate([truth_w(household, name) for household in households])
             known = ~np.isnan(power_w) & ~np.isnan(reading_w)
-            probability = np.concatenate([tables[name][0] for tables in decoded])[known]
-            components[name] = _calibrated(
-                components[name], probability, power_w[known], on_threshold_w(name)
+            power_w = power_w[known]
+            states = np.concatenate([tables[name][0] for tables in decoded])[known]
+            mean_w = components[name].chain.mean_w
+            gram = states.T @ states + TRUST_MINUTES * np.eye(len(mean_w))
+            best_w = np.asarray(
+                np.linalg.solve(gram, states.T @ power_w + TRUST_MINUTES * mean_w), np.float64
             )
+            on = np.minimum(states @ components[name].on_share, 1.0)
+            threshold, _ = best_threshold(on, power_w >= on_threshold_w(name))
+            components[name] = components[name]._replace(power_w=best_w, threshold=threshold)
         return replace(self, components=components)
 
 
@@ -213,9 +209,8 @@ def count_rest(series_w: Sequence[FloatArray], states: int) -> tuple[Chain, list
 def _count(
     series_w: Sequence[FloatArray], labels: Sequence[IntArray], states: int
 ) -> tuple[Chain, list[IntArray]]:
-    states_of = [
-        np.where(np.isnan(power_w), -1, label) for power_w, label in zip(series_w, labels, strict=True)
-    ]
+    pairs = zip(series_w, labels, strict=True)
+    states_of = [np.where(np.isnan(power_w), -1, label) for power_w, label in pairs]
     known_w, state = _known(series_w), np.concatenate(states_of)
     state = state[state >= 0]
     used = np.bincount(state, minlength=states)
@@ -243,21 +238,3 @@ def _appliance(households: Sequence[Household], name: str, states: int) -> Compo
     used = np.bincount(state[state >= 0], minlength=len(chain.mean_w))
     on_share = np.bincount(state[on], minlength=len(chain.mean_w)) / np.maximum(used, 1)
     return Component(chain, chain.mean_w, on_share, 0.5)
-
-
-def _rest_w(household: Household, appliances: Sequence[str], window: int) -> FloatArray:
-    """Return the readings without their floor and without these appliances, (minute,)."""
-    left_w = household.aggregate_w - floor_w(filled(household.aggregate_w[None]), window)[0]
-    for appliance in appliances:
-        left_w = left_w - truth_w(household, appliance)
-    return np.asarray(left_w)
-
-
-def _calibrated(
-    component: Component, probability: FloatArray, power_w: FloatArray, threshold_w: float
-) -> Component:
-    mean_w = component.chain.mean_w
-    gram = probability.T @ probability + TRUST_MINUTES * np.eye(len(mean_w))
-    best_w = np.asarray(np.linalg.solve(gram, probability.T @ power_w + TRUST_MINUTES * mean_w), np.float64)
-    threshold, _ = best_threshold(np.minimum(probability @ component.on_share, 1.0), power_w >= threshold_w)
-    return component._replace(power_w=best_w, threshold=threshold)

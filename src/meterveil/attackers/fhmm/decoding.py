@@ -90,10 +90,9 @@ def marginals(chains: Sequence[Chain], seen: Observation) -> list[FloatArray]:
     minutes, batch = likelihood.shape[:2]
     likelihood = likelihood.reshape(minutes, batch, len(left), len(right))
     start = _product([chain.start for chain in chains]).reshape(len(left), len(right))
-    belief = _forward(likelihood, start, left, right)
-    _smooth(belief, likelihood, left, right)
-    joint = belief.reshape(minutes, batch, *shape)
-    return [_marginal(joint, axis + 2) for axis in range(len(shape))]
+    joint = _smoothed(likelihood, start, left, right).reshape(minutes, batch, *shape)
+    others = [tuple(axis + 2 for axis in range(len(shape)) if axis != chain) for chain in range(len(shape))]
+    return [np.asarray(joint.sum(axis=axes).transpose(1, 0, 2)) for axes in others]
 
 
 def path_score(chains: Sequence[Chain], seen: Observation, path: IntArray) -> FloatArray:
@@ -151,12 +150,10 @@ def in_stretches(
     step = max(minutes_at_once // rows.shape[-1], 1)
     pieces = [decode(rows[first : first + step]) for first in range(0, len(rows), step)]
     answered = slice(context, context + length)
-    return [
-        np.concatenate([table[:, answered] for table in tables]).reshape(batch, count * length, -1)[
-            :, :minutes
-        ]
-        for tables in zip(*pieces, strict=True)
+    joined = [
+        np.concatenate([table[:, answered] for table in tables]) for tables in zip(*pieces, strict=True)
     ]
+    return [table.reshape(batch, count * length, -1)[:, :minutes] for table in joined]
 
 
 def _without(chains: Sequence[Chain], seen: Observation, path: IntArray, block: Sequence[int]) -> Observation:
@@ -176,21 +173,18 @@ def _blocks(count: int, sweep: int) -> list[list[int]]:
     return [[*pair, count - 1] for pair in pairs] or [[0]]
 
 
-def _forward(likelihood: FloatArray, start: FloatArray, left: FloatArray, right: FloatArray) -> FloatArray:
+def _smoothed(likelihood: FloatArray, start: FloatArray, left: FloatArray, right: FloatArray) -> FloatArray:
+    """Return the probability of each joint state, first given the readings so far, then given all of them."""
     belief = np.empty_like(likelihood)
     ahead = np.broadcast_to(start, likelihood.shape[1:])
     for minute, now in enumerate(likelihood):
         belief[minute] = _normalised(ahead * now)
         ahead = left.T @ belief[minute] @ right
-    return belief
-
-
-def _smooth(belief: FloatArray, likelihood: FloatArray, left: FloatArray, right: FloatArray) -> None:
-    """Add the evidence of later minutes to `belief`, in place to save memory."""
     after = np.ones_like(belief[-1])
     for minute in range(len(belief) - 2, -1, -1):
         after = _normalised(left @ (likelihood[minute + 1] * after) @ right.T)
         belief[minute] = _normalised(belief[minute] * after)
+    return belief
 
 
 def _best_before(score: FloatArray, groups: Sequence[FloatArray], room: Sequence[FloatArray]) -> FloatArray:
@@ -223,8 +217,8 @@ def _trace(score: FloatArray, groups: Sequence[FloatArray]) -> IntArray:
 def _grouped(logs: Sequence[FloatArray]) -> list[FloatArray]:
     groups = [logs[0]]
     for log in logs[1:]:
-        if len(groups[-1]) * len(log) <= GROUP_STATES:
-            size = len(groups[-1]) * len(log)
+        size = len(groups[-1]) * len(log)
+        if size <= GROUP_STATES:
             together = groups[-1][:, None, :, None] + log[None, :, None, :]
             groups[-1] = together.reshape(size, size)
         else:
@@ -237,11 +231,6 @@ def _product(tables: Sequence[FloatArray]) -> FloatArray:
     for table in tables:
         product = np.asarray(np.kron(product, table), dtype=np.float64)
     return product
-
-
-def _marginal(joint: FloatArray, axis: int) -> FloatArray:
-    others = tuple(number for number in range(2, joint.ndim) if number != axis)
-    return np.asarray(joint.sum(axis=others).transpose(1, 0, 2))
 
 
 def _normalised(table: FloatArray) -> FloatArray:
