@@ -170,14 +170,10 @@ class Examples:
         return self._raised(batch, given - self.drawn[:, here].sum(dim=0))
 
     def stacked(self, batch: Batch, starts: IntArray, share: Tensor) -> Batch:
-        """Add the other loads of these windows to a share of the batch."""
-        return self._raised(batch, self.rest(starts) * share[:, None])
-
-    def rest(self, starts: IntArray) -> Tensor:
-        """Gather the load without the targets, above its lowest minute, (batch, window)."""
+        """Add the other loads of these windows, above their lowest minute, to a share of the batch."""
         here = torch.from_numpy(starts)[:, None] + torch.arange(self.window)
         rest = self.seen[0, here] - self.drawn[:, here].sum(dim=0)
-        return rest - rest.amin(dim=1, keepdim=True)
+        return self._raised(batch, (rest - rest.amin(dim=1, keepdim=True)) * share[:, None])
 
     def _raised(self, batch: Batch, by: Tensor) -> Batch:
         """Raise the reading, and with it the aggregate, by (batch, window)."""

@@ -80,7 +80,7 @@ class Days(NamedTuple):
 
     def rows(self, index: IntArray) -> Days:
         """Pick some of the days."""
-        return Days(*(part[index] for part in self))
+        return Days(self.load_w[index], self.targets_w[index], self.price[index], self.weekday[index])
 
 
 class Examples(NamedTuple):
@@ -336,10 +336,9 @@ def _loss(network: nn.Module, examples: Examples) -> Tensor:
 
 def _read(network: nn.Module, examples: Examples) -> tuple[Tensor, Tensor]:
     """Return log-odds and power for all examples, a few at a time."""
+    batches = zip(torch.split(examples.inputs, 32), torch.split(examples.odds, 32), strict=True)
     with torch.no_grad():
-        parts = [
-            network(*few) for few in zip(examples.inputs.split(32), examples.odds.split(32), strict=True)
-        ]
+        parts = [network(*batch) for batch in batches]
     states, powers = zip(*parts, strict=True)
     return torch.cat(states), torch.cat(powers)
 

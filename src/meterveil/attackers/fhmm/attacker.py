@@ -25,28 +25,11 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
-from meterveil.attackers.classical import (
-    RUNNING_W,
-    best_on_last_days,
-    best_threshold,
-    cluster_means,
-    floor_w,
-    nearest,
-    recentred,
-    running_levels_w,
-)
+from meterveil.attackers import classical, protocol
+from meterveil.attackers.classical import best_threshold, floor_w, nearest
 from meterveil.attackers.fhmm import decoding
 from meterveil.attackers.fhmm.decoding import Chain, Observation
-from meterveil.attackers.protocol import (
-    Arrays,
-    Meter,
-    Prediction,
-    below,
-    check_targets,
-    filled,
-    meter_of,
-    truth_w,
-)
+from meterveil.attackers.protocol import Arrays, Meter, Prediction, filled, truth_w
 from meterveil.core.arrays import FloatArray, IntArray
 from meterveil.data.household import AGGREGATE, Household
 from meterveil.data.protocols import on_threshold_w
@@ -97,9 +80,11 @@ class FHMM:
     floor_minutes: int = 0
 
     def fit(self, households: Sequence[Household], targets: Sequence[str], rng: np.random.Generator) -> Self:
-        check_targets(households, targets)
+        protocol.check_targets(households, targets)
         candidates = [replace(self, targets=tuple(targets), floor_minutes=floor) for floor in self.floors]
-        return best_on_last_days(candidates, households, FHMM._counted, targets)._calibrated(households)
+        return classical.best_on_last_days(candidates, households, FHMM._counted, targets)._calibrated(
+            households
+        )
 
     def predict(self, meter: Meter) -> Prediction:
         base_w, probabilities = self._decoded(meter)
@@ -108,7 +93,7 @@ class FHMM:
             if name != REST:
                 watts[name] = np.maximum(probabilities[name] @ component.power_w, 0.0)
                 probability = np.minimum(probabilities[name] @ component.on_share, 1.0)
-                on[name] = recentred(probability, component.threshold)
+                on[name] = classical.recentred(probability, component.threshold)
         if AGGREGATE in self.targets:
             drawn_w = [probabilities[name] @ part.chain.mean_w for name, part in self.components.items()]
             watts[AGGREGATE] = np.maximum(base_w + np.sum(drawn_w, axis=0), 0.0)
@@ -124,7 +109,7 @@ class FHMM:
     def restored(self, targets: Sequence[str], arrays: Arrays) -> Self:
         components = {}
         for name in [*(name for name in targets if name != AGGREGATE), REST]:
-            parts = dict(below(arrays, f"{name}/"))
+            parts = dict(protocol.below(arrays, f"{name}/"))
             threshold, chain = (
                 float(parts.pop("threshold")),
                 Chain(*(parts.pop(key) for key in Chain._fields)),
@@ -165,7 +150,7 @@ class FHMM:
 
     def _calibrated(self, households: Sequence[Household]) -> Self:
         """Correct the power of each state by least squares on decoded training days; choose thresholds."""
-        decoded = [self._decoded(meter_of(household))[1] for household in households]
+        decoded = [self._decoded(protocol.meter_of(household))[1] for household in households]
         reading_w = np.concatenate([household.aggregate_w for household in households])
         components = dict(self.components)
         for name in components.keys() - {REST}:
@@ -187,8 +172,8 @@ class FHMM:
 def count_appliance(series_w: Sequence[FloatArray], states: int) -> tuple[Chain, list[IntArray]]:
     """Return an appliance's chain and the state of every minute; -1 where its power is unknown."""
     known_w = _known(series_w)
-    idle_w = known_w[known_w <= RUNNING_W]
-    levels_w = running_levels_w(known_w, states - 1)
+    idle_w = known_w[known_w <= classical.RUNNING_W]
+    levels_w = classical.running_levels_w(known_w, states - 1)
     if len(levels_w) == 0:
         levels_w = np.array([known_w.mean()])
     elif len(idle_w):
@@ -202,7 +187,7 @@ def count_rest(series_w: Sequence[FloatArray], states: int) -> tuple[Chain, list
     Square roots are clustered: steps of 50 W matter for a fridge near the base load, not beside an oven.
     """
     scaled = [np.sign(power_w) * np.sqrt(np.abs(power_w)) * REST_RESOLUTION for power_w in series_w]
-    levels = cluster_means(_known(scaled), states)
+    levels = classical.cluster_means(_known(scaled), states)
     return _count(series_w, [nearest(values, levels) for values in scaled], len(levels))
 
 
