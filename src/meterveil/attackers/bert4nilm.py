@@ -68,9 +68,8 @@ class WindowTransformer(nn.Module):
 
 def block(width: int, heads: int, dropout: float) -> nn.TransformerEncoderLayer:
     """Build a layer of attention with a feed-forward network four times as wide."""
-    return nn.TransformerEncoderLayer(
-        width, heads, 4 * width, dropout, "gelu", batch_first=True, norm_first=True
-    )
+    sizes = width, heads, 4 * width
+    return nn.TransformerEncoderLayer(*sizes, dropout, "gelu", batch_first=True, norm_first=True)
 
 
 def window_recipe(
@@ -84,8 +83,7 @@ def window_recipe(
 def masked(seen: Tensor, share: float) -> tuple[Tensor, Tensor]:
     """Mask this share of the minutes; return the input of the network and which minutes were chosen."""
     chosen = torch.rand_like(seen) < share
-    fate = torch.rand_like(seen)
-    noise = torch.randn_like(seen)
+    fate, noise = torch.rand_like(seen), torch.randn_like(seen)
     replaced = torch.where(fate < _KEPT, seen, torch.where(fate < _RANDOM, noise, MASKED))
     return torch.where(chosen, replaced, seen), chosen
 
@@ -108,9 +106,8 @@ def disaggregation_loss(answer: Tensor, batch: Batch) -> Tensor:
 
 def network(targets: int) -> nn.Module:
     """Build two layers of attention, 256 wide."""
-    return nn.Sequential(
-        WindowTransformer(WINDOW, width=256, outputs=2 * targets), nn.Unflatten(1, (2, targets))
-    )
+    transformer = WindowTransformer(WINDOW, width=256, outputs=2 * targets)
+    return nn.Sequential(transformer, nn.Unflatten(1, (2, targets)))
 
 
 def loss(network: nn.Module, batch: Batch, done: float) -> Tensor:

@@ -176,7 +176,7 @@ def load(folder: Path) -> tuple[Attacker, dict[str, Any]]:
         raise InputError(f"{folder / WEIGHTS} is damaged: {error}; fit the attacker again") from error
     try:
         return attacker(card["attacker"]).restored(card["targets"], arrays), card
-    except (KeyError, RuntimeError) as error:
+    except (KeyError, RuntimeError, TypeError) as error:
         raise InputError(f"{folder} was saved by another version: {error}; fit the attacker again") from error
 
 

@@ -88,14 +88,12 @@ class Neural:
             learning += series_of(household, targets, learn)
             choosing += series_of(household, targets, choose)
         recipe, scaling = _fitting(self.recipe, households), scaling_of(learning, targets)
-        learning_set, choosing_set = (
-            Examples.of(part, targets, scaling, recipe.window, recipe.output, recipe.clock)
-            for part in (learning, choosing)
-        )
+        shape = recipe.window, recipe.output, recipe.clock
+        sets = [Examples.of(part, targets, scaling, *shape) for part in (learning, choosing)]
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(int(rng.integers(2**63)))
             network = recipe.build(len(targets))
-            train(network, recipe, learning_set, choosing_set, rng)
+            train(network, recipe, *sets, rng)
         return replace(self, fitted=Fitted(network, tuple(targets), scaling))
 
     def predict(self, meter: Meter) -> Prediction:

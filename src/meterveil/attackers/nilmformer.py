@@ -37,14 +37,10 @@ class Embedding(nn.Module):
     def __init__(self, width: int) -> None:
         super().__init__()
         self.enter = nn.Conv1d(1, width, 1)
-        self.steps = nn.ModuleList(
-            nn.Sequential(
-                nn.Conv1d(width, width, 3, padding="same", dilation=dilation),
-                nn.GELU(),
-                nn.GroupNorm(1, width),
-            )
-            for dilation in _DILATIONS
-        )
+        self.steps = nn.ModuleList()
+        for dilation in _DILATIONS:
+            convolution = nn.Conv1d(width, width, 3, padding="same", dilation=dilation)
+            self.steps.append(nn.Sequential(convolution, nn.GELU(), nn.GroupNorm(1, width)))
 
     def forward(self, load: Tensor) -> Tensor:
         """Embed (batch, 1, minute) as (batch, width, minute)."""
@@ -64,9 +60,8 @@ class Network(nn.Module):
         self.level = nn.Linear(2, _WIDTH)
         self.blocks = nn.ModuleList(block(_WIDTH, _HEADS, _DROPOUT) for _ in range(_LAYERS))
         self.norm = nn.LayerNorm(_WIDTH)
-        self.out = nn.Sequential(
-            nn.Conv1d(_WIDTH, 2 * targets, 3, padding="same"), nn.Unflatten(1, (2, targets))
-        )
+        last = nn.Conv1d(_WIDTH, 2 * targets, 3, padding="same")
+        self.out = nn.Sequential(last, nn.Unflatten(1, (2, targets)))
         self.restore = nn.Sequential(nn.Linear(_WIDTH, 2 * targets), nn.Unflatten(1, (2, targets, 1)))
 
     def forward(self, seen: Tensor) -> Tensor:

@@ -210,7 +210,7 @@ def _trace(score: FloatArray, groups: Sequence[FloatArray]) -> IntArray:
     for minute in range(minutes - 2, -1, -1):
         after = np.unravel_index(path[:, minute + 1], sizes)
         into = [column[state] for column, state in zip(columns, after, strict=True)]
-        path[:, minute] = (score[minute] + reduce(_batched_outer_sum, into)).argmax(axis=-1)
+        path[:, minute] = (score[minute] + reduce(_outer_sum, into)).argmax(axis=-1)
     return path
 
 
@@ -238,11 +238,8 @@ def _normalised(table: FloatArray) -> FloatArray:
 
 
 def _outer_sum(left: FloatArray, right: FloatArray) -> FloatArray:
-    return np.asarray(np.add.outer(left, right).ravel())
-
-
-def _batched_outer_sum(left: FloatArray, right: FloatArray) -> FloatArray:
-    return (left[:, :, None] + right[:, None, :]).reshape(len(left), -1)
+    """Add each of `left` to each of `right` along the last axis."""
+    return (left[..., :, None] + right[..., None, :]).reshape(*left.shape[:-1], -1)
 
 
 def _log(probability: FloatArray) -> FloatArray:
