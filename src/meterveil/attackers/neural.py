@@ -89,11 +89,11 @@ class Neural:
             choosing += series_of(household, targets, choose)
         recipe, scaling = _fitting(self.recipe, households), scaling_of(learning, targets)
         shape = recipe.window, recipe.output, recipe.clock
-        sets = [Examples.of(part, targets, scaling, *shape) for part in (learning, choosing)]
+        examples = [Examples.of(part, targets, scaling, *shape) for part in (learning, choosing)]
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(int(rng.integers(2**63)))
             network = recipe.build(len(targets))
-            train(network, recipe, *sets, rng)
+            train(network, recipe, examples[0], examples[1], rng)
         return replace(self, fitted=Fitted(network, tuple(targets), scaling))
 
     def predict(self, meter: Meter) -> Prediction:
