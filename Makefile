@@ -1,6 +1,7 @@
 # The same commands for people and for CI. Every target makes .venv on first use and is a no-op later.
 PYTHON ?= python3
 VENV := .venv
+SOME := co,fhmm,seq2point,bert4nilm,mean,off,prior
 BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
@@ -55,7 +56,14 @@ reproduce: $(VENV)/.dev        ## measure every table of the paper and every stu
 	$(BIN)/meterveil signatures build --out out/library.json
 	$(BIN)/meterveil reproduce
 	$(BIN)/meterveil report
-	for house in redd ukdale; do $(BIN)/meterveil attack $$house --results results --pictures docs/img || exit; done
+	for house in redd ukdale; do \
+		$(BIN)/meterveil attack $$house --results results --pictures docs/img || exit; \
+		$(BIN)/meterveil attack $$house --results results --held-out || exit; \
+		$(BIN)/meterveil attack $$house --results results --cross --attackers $(SOME) || exit; done
+	$(BIN)/meterveil attack ukdale --results results --held-out --training-days 40 --attackers $(SOME)
+	$(BIN)/meterveil attack ukdale --results results --held-out --reserve-days 40 --attackers $(SOME)
+	$(BIN)/meterveil attack ukdale --results results --aggregate submeters --attackers co,fhmm,mean,off,prior
+	$(BIN)/python -m experiments.informed_attack --library out/library.json
 	$(BIN)/python -m experiments.adaptive_curve redd random_equal
 	$(BIN)/python -m experiments.adaptive_curve redd random_equal --attackers seq2point --epochs 3 10 30
 	$(BIN)/python -m experiments.alignment --library out/library.json
@@ -64,6 +72,7 @@ reproduce: $(VENV)/.dev        ## measure every table of the paper and every stu
 		$(BIN)/meterveil train $$house --library out/library.json --seed $$seed --out out/behaviour/$$house/ours/$$seed || exit; done; \
 		$(BIN)/python -m experiments.behaviour out/behaviour/$$house/ours random_equal:8 flat flat_decoys --on $$house || exit; done
 	$(BIN)/python -m experiments.paper_pictures out/behaviour/redd/ours/0 out/behaviour/ukdale/ours/0
+	$(BIN)/python -m experiments.household_statistics synthetic $(METERVEIL_DATA)/ukdale:1 $(METERVEIL_DATA)/redd:2
 	$(BIN)/python -m experiments.untrained_defences
 	$(BIN)/python -m experiments.ddql_defences fast
 	$(BIN)/python -m experiments.audit_training --reuse
@@ -83,5 +92,5 @@ $(VENV)/.dev: pyproject.toml constraints.txt src/meterveil/data/_lines.c | $(VEN
 	touch $@ $(VENV)/.user
 
 $(VENV)/bin/python:
-	$(PYTHON) -c 'import sys; assert sys.version_info >= (3, 11), "meterveil needs Python 3.11 or newer; say make PYTHON=python3.11"'
+	$(PYTHON) -c 'import sys; assert sys.version_info >= (3, 11), "meterveil needs Python 3.11 or newer; use make PYTHON=python3.11"'
 	$(PYTHON) -m venv $(VENV)

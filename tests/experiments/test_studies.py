@@ -1,6 +1,9 @@
 """Behaviour and training observations on a synthetic household, and the tables of studies."""
 
+import subprocess
+import sys
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -23,6 +26,8 @@ from meterveil.defenders.training_days import Trained
 from meterveil.errors import InputError
 
 SETUP = Setup(synthetic.decoy_library())
+
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")
@@ -124,3 +129,11 @@ def test_untrained_defences_are_tabulated(house):
     assert figures["none"].kwh.max() == 0.0 < figures["flat"].kwh.min()
     table = untrained_defences.long_table("two days", figures)
     assert untrained_defences.put("<!-- x -->old<!-- end of x -->", "x", table).count("`flat`") == 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["informed_attack", "paper_pictures"])
+def test_a_long_study_describes_its_options(name):
+    command = [sys.executable, "-m", f"experiments.{name}", "-h"]
+    printed = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT).stdout
+    assert "--data" in printed
