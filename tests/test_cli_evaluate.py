@@ -37,11 +37,11 @@ def test_defences_are_compared_in_one_table_and_on_one_page(compared):
     assert (folder / "out" / "evaluate.html").resolve().as_uri() in result.output.replace("\n", "")
 
 
-def test_a_negative_leak_is_shown_as_undertrained(tmp_path):
+def test_a_negative_leak_of_a_fixed_attacker_is_shown_as_misled(tmp_path):
     quick = ("--attackers", "co", "--threat", "fixed", "--seeds", 2, "--workers", 1, "--out", tmp_path / "o")
     shown = {name: said(run(name, *quick, "--results", tmp_path / "r")) for name in ("flat", "none")}
-    assert "Undertrained attackers score below guessing" in shown["flat"]
-    assert "undertrained" not in shown["none"].lower()
+    assert "Misled: a fixed attacker" in shown["flat"]
+    assert "misled" not in shown["none"].lower()
 
 
 def test_by_default_nothing_is_recorded_among_the_kept_results(tmp_path, monkeypatch):

@@ -35,8 +35,6 @@ def watts(fitted, home):
     return np.stack([fitted.predict(meter_of(home)).watts[target] for target in TARGETS])
 
 
-
-
 def test_an_altered_missing_or_foreign_file_is_refused(home, tmp_path):
     fitted = attacker("co").fit([home], TARGETS, np.random.default_rng(0))
     folder = tmp_path / "co"

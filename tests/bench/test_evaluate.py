@@ -216,10 +216,10 @@ def test_the_page_has_a_row_for_each_defence_and_each_case(measured, tmp_path):
     assert [row[0] for row in rows] == ["defence", "none", "flat", "random_equal"]
     assert rows[0][:5] == ["defence", "RMSE Inc. %", "F1 Red. %", "RMSE sig.", "F1 sig."]
     assert rows[1][1:5] == ["0.0", "0.0", "0/4", "0/3"]
-    assert "undertrained" in rows[2]
+    assert {"misled", "undertrained"} & set(rows[2])
     assert len(case_rows(measured["flat"], "fixed")) == 1 + len(measured["flat"].spec.trial.read)
     page = write_evaluation(list(measured.values()), tmp_path).read_text()
-    for words in ("A day with random_equal", "synthetic house 1, 2 days from", "Undertrained attackers"):
+    for words in ("A day with random_equal", "synthetic house 1, 2 days from", "below guessing from routine"):
         assert words in page
     assert "A day with none" not in page
 

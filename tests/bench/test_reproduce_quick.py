@@ -14,6 +14,8 @@ from meterveil.bench.reproduce.plan import plan, reproduce
 from meterveil.bench.reproduce.runner import Local
 from meterveil.bench.reproduce.workspace import Workspace
 
+pytestmark = pytest.mark.slow
+
 FILE = Path(__file__).with_name("reproduce_quick.csv")
 ROWS = [
     ("baseline_comparison", "rule_based", "fixed"),

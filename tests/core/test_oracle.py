@@ -76,7 +76,7 @@ def test_a_rollout_agrees_with_the_oracle(seed):
         np.testing.assert_allclose(trace.soc[row], soc, rtol=0, atol=1e-10)
 
 
-@pytest.mark.parametrize("seed", range(5, 8))
+@pytest.mark.parametrize("seed", [5, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (6, 7))])
 def test_decision_by_decision_the_environment_agrees_with_the_oracle(seed):
     rng, scenario, battery, library = random_world(seed)
     actions = rng.integers(0, library.n_actions, (HOUSES, scenario.horizon))

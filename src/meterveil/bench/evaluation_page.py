@@ -15,7 +15,7 @@ from meterveil.bench.cases import BEST_F1, Case, headline, significant, stronges
 from meterveil.bench.estimates import FEWEST_DAYS, Estimate, estimate, mean
 from meterveil.bench.evaluate import Result
 from meterveil.bench.figures import HEADLINES, gap_rows
-from meterveil.bench.metrics import UNDERTRAINED, UNDERTRAINED_NOTE
+from meterveil.bench.metrics import MISLED, MISLED_NOTE, UNDERTRAINED, UNDERTRAINED_NOTE
 from meterveil.bench.results import ThreatModel
 from meterveil.data import outputs
 from meterveil.data.protocols import PROTOCOLS
@@ -90,8 +90,9 @@ def defence_rows(results: Sequence[Result]) -> list[list[str]]:
 
 
 def notes_of(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Explain `undertrained` where a table has it."""
-    return [UNDERTRAINED_NOTE] * any(UNDERTRAINED in row for row in rows)
+    """Explain `misled` and `undertrained` where a table has them."""
+    notes = {MISLED: MISLED_NOTE, UNDERTRAINED: UNDERTRAINED_NOTE}
+    return [note for word, note in notes.items() if any(word in row for row in rows)]
 
 
 def case_rows(result: Result, threat: ThreatModel) -> list[list[str]]:
@@ -173,7 +174,8 @@ def _cells(result: Result) -> dict[str, str]:
         most = strongest(cases, result.prior, BEST_F1)
         cells[f"{threat} F1"] = _number(most.masked, 2)
         percent = Estimate(*(100 * part for part in most.leak))
-        cells[f"{threat} leak %"] = UNDERTRAINED if round(percent.value or 0) < 0 else _number(percent, 0)
+        below = MISLED if threat == "fixed" else UNDERTRAINED
+        cells[f"{threat} leak %"] = below if round(percent.value or 0) < 0 else _number(percent, 0)
     physical = result.masked.physical
     for words, by_day, digits in (
         ("kWh a day", physical.throughput_kwh, 2),

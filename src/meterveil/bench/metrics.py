@@ -27,6 +27,12 @@ HARM_SIGN: dict[str, int] = {
 TOLERANCE_MINUTES = 2
 """Most minutes between the beginnings of a true use and of a predicted one that finds it."""
 
+MISLED = "misled"
+"""Label of a negative leak of a fixed attacker."""
+MISLED_NOTE = (
+    "Misled: a fixed attacker, which never saw the defence, scores below guessing from routine. It would do "
+    "better after retraining; the adaptive columns count."
+)
 UNDERTRAINED = "undertrained"
 """Text in place of a negative leak (D17)."""
 UNDERTRAINED_NOTE = (

@@ -70,7 +70,9 @@ _READING = (
 )
 _CAPTION = (
     "F1 of the strongest attacker on all held-out days, for each defence that adaptive attackers have read; "
-    "they were retrained on meter data that this defence masked. * marks an undertrained adaptive attacker."
+    "they were retrained on meter data that this defence masked. * marks an undertrained adaptive attacker. "
+    "Do not choose flat or flat with decoys by this picture: their level follows the battery's charge, and "
+    "an attacker that takes differences of the meter reads the load from it."
 )
 _VERDICTS = (
     f"A figure is reproduced where it is within {RELATIVE:.0%} of the paper's or within the tolerance of its "
