@@ -48,7 +48,7 @@ PRODUCTS = ("aten::addmm", "aten::bmm", "aten::mm", "aten::baddbmm")
 
 
 class ObviousReward:
-    """Ask the probe about both windows of every decision, one at a time."""
+    """Reward of the obvious implementation: the probe reads both windows of each decision, one at a time."""
 
     def __init__(self, probe: probes.Probe) -> None:
         self.probe = probe
@@ -63,7 +63,7 @@ class ObviousReward:
         return np.array([errors[0] - errors[1]]) * (after.moved_kwh > 0.0)
 
 
-class Lesson(NamedTuple):
+class TrainingArguments(NamedTuple):
     """Arguments of a training."""
 
     settings: ManagerSettings
@@ -72,7 +72,7 @@ class Lesson(NamedTuple):
     probe: probes.Probe
 
 
-def lesson(name: str) -> Lesson:
+def training_arguments(name: str) -> TrainingArguments:
     """Take ten days of a house and a transformer of the paper's size."""
     if name == "synthetic":
         home = synthetic.household(np.random.default_rng(0), days=10)
@@ -86,12 +86,12 @@ def lesson(name: str) -> Lesson:
     network = probes.build("transformer")
     assert network is not None
     probe = probes.Probe("transformer", Scaler.fit(scenario.load_w), network.eval())
-    return Lesson(manager_settings("paper"), Setup(synthetic.decoy_library()), scenario, probe)
+    return TrainingArguments(manager_settings("paper"), Setup(synthetic.decoy_library()), scenario, probe)
 
 
-def plain_seconds(asked: Lesson) -> tuple[float, float, int]:
+def plain_seconds(arguments: TrainingArguments) -> tuple[float, float, int]:
     """Train the obvious way for one horizon; return seconds, processor time and simulated minutes."""
-    settings, minutes = asked.settings, 0
+    settings, minutes = arguments.settings, 0
 
     class Counting(HouseholdEnv):
         def step(self, action):  # type: ignore[no-untyped-def]
@@ -101,8 +101,8 @@ def plain_seconds(asked: Lesson) -> tuple[float, float, int]:
             minutes += int(self.state.minute[0] - before)
             return answer
 
-    params = EnvParams(asked.setup.battery, asked.setup.library)
-    household = Counting(params, asked.scenario, ObviousReward(asked.probe))
+    params = EnvParams(arguments.setup.battery, arguments.setup.library)
+    household = Counting(params, arguments.scenario, ObviousReward(arguments.probe))
     model = PPO(
         "MlpPolicy",
         household,
@@ -122,23 +122,23 @@ def plain_seconds(asked: Lesson) -> tuple[float, float, int]:
 
 
 class Watch:
-    """Add up the processor time that threads spend inside the probe."""
+    """Processor time that threads spend inside the probe."""
 
     def __init__(self) -> None:
         self.seconds, self._lock = 0.0, Lock()
 
     @contextmanager
     def watching(self) -> Iterator[None]:
-        """Watch every probe that is asked meanwhile."""
+        """Measure every call of a probe in this context."""
         answer = probes.Probe.reconstruct
 
         def watched(probe: probes.Probe, scaled: Float32Array) -> Float32Array:
             began = time.thread_time()
             with record_function("probe"):
-                found = answer(probe, scaled)
+                output = answer(probe, scaled)
             with self._lock:
                 self.seconds += time.thread_time() - began
-            return found
+            return output
 
         probes.Probe.reconstruct = watched  # type: ignore[method-assign]
         try:
@@ -147,12 +147,12 @@ class Watch:
             probes.Probe.reconstruct = answer  # type: ignore[method-assign]
 
 
-def products_share(asked: Lesson) -> float:
+def products_share(arguments: TrainingArguments) -> float:
     """Profile a short training: which share of the probe's time goes into matrix products.
 
     On one thread, since a profile does not say to whom the work of another thread belongs.
     """
-    short = asked._replace(settings=replace(asked.settings, budget_days=PROFILED_DAYS))
+    short = arguments._replace(settings=replace(arguments.settings, budget_days=PROFILED_DAYS))
     shared_out, probe_reward._WORTH_SHARING = probe_reward._WORTH_SHARING, 10**9
     with Watch().watching(), profile(activities=[ProfilerActivity.CPU]) as profiled:
         train(*short)
@@ -174,16 +174,16 @@ def _within(event: Any, name: str) -> bool:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--household", default="synthetic", choices=["synthetic", *PROTOCOLS])
-    asked = lesson(parser.parse_args().household)
+    arguments = training_arguments(parser.parse_args().household)
     torch.set_num_threads(1)
-    plain_s, plain_cpu_s, plain_minutes = plain_seconds(asked)
+    plain_s, plain_cpu_s, plain_minutes = plain_seconds(arguments)
     watch, began = Watch(), time.process_time()
     with watch.watching():
-        trained = train(*asked)
+        trained = train(*arguments)
     cpu_s = time.process_time() - began
     factor = trained.curve[-1].minutes / plain_minutes
     probe = watch.seconds / cpu_s
-    products = probe * products_share(asked)
+    products = probe * products_share(arguments)
     table = Table("what", "value", "unit", "target", title="Training with the paper's budget")
     for words, value, unit, target in (
         ("300 days with a transformer probe", trained.seconds, "s", "<= 90"),

@@ -10,8 +10,8 @@ def run(*arguments):
     return CliRunner().invoke(app, [str(part) for part in arguments], env={"METERVEIL_DATA": ""})
 
 
-def said(result):
-    """Return what was printed, however it was broken into lines."""
+def printed(result):
+    """Return the printed text with its lines joined."""
     return " ".join(result.output.split())
 
 
@@ -20,4 +20,4 @@ def refused(*arguments):
     result = run(*arguments)
     assert result.exit_code == 2, result.output
     assert len(result.output.strip().splitlines()) == 1
-    return said(result)
+    return printed(result)

@@ -1,4 +1,4 @@
-"""Real data and a browser where they are at hand, and skips that count as failures where CI says so."""
+"""Real data and a browser where they are installed, and skips that count as failures where CI says so."""
 
 import os
 import shutil

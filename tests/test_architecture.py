@@ -18,8 +18,7 @@ MAY_IMPORT = {
     "plots": {*LAYERS, "plots"},
     "bench": {*LAYERS, "adapters", "bench", "plots"},
     "audit": {*LAYERS, "audit", "bench", "plots"},
-    "live": {*LAYERS, "live", "plots"},
-    "cli": {*LAYERS, "audit", "bench", "cli", "live", "plots"},
+    "cli": {*LAYERS, "audit", "bench", "cli", "plots"},
     "contracts": {*LAYERS, "cli", "contracts"},
     "errors": set(),
     "plugins": set(),
@@ -29,7 +28,7 @@ MAY_IMPORT = {
 """Room (folder or top-level module) -> rooms that it may import, beside those that everybody may."""
 
 EVERYBODYS = {"errors", "plugins", "__version__"}
-HEAVY = {"torch", "gymnasium", "stable_baselines3", "pandas", "pyarrow", "plotly", "dash", "numpy"}
+HEAVY = {"torch", "gymnasium", "stable_baselines3", "pandas", "pyarrow", "plotly", "numpy"}
 
 
 def imported_modules(path):

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from command_line import printed
 from meterveil.attackers.registry import ATTACKERS, NETWORKS
 from meterveil.bench import results
 from meterveil.bench.results import Figure
@@ -21,10 +22,6 @@ def meterveil(tmp_path, monkeypatch):
     """Run a command in an empty folder."""
     monkeypatch.chdir(tmp_path)
     return lambda *words: CliRunner().invoke(app, [str(word) for word in words])
-
-
-def said(result):
-    return " ".join(result.output.split())
 
 
 def page_of(folder):
@@ -50,7 +47,7 @@ def test_sub_meters_can_replace_the_mains_and_the_result_names_them(meterveil, r
     words = ("--data", real_data, "--attackers", "co,off", "--workers", 1, "--aggregate", "submeters")
     result = meterveil("attack", "redd", *words)
     assert result.exit_code == 0, result.output
-    assert f"{HEADING}, load summed from sub-meters" in said(result)
+    assert f"{HEADING}, load summed from sub-meters" in printed(result)
     table = results.read(tmp_path / "out/results")
     assert set(table["aggregate"]) == {"submeters"}
     fridge = results.where(table, attacker="co", appliance="fridge", metric="rmse")
@@ -61,7 +58,7 @@ def test_a_crossing_takes_other_houses(meterveil, real_data, tmp_path):
     words = ("--data", real_data, "--attackers", "mean,off", "--workers", 1)
     result = meterveil("attack", "--cross", "redd", *words)
     assert result.exit_code == 0, result.output
-    assert "REDD house 2, 10 days, attackers trained on redd 1 and 3" in said(result)
+    assert "REDD house 2, 10 days, attackers trained on redd 1 and 3" in printed(result)
     rmse = results.where(results.read(tmp_path / "out/results"), metric="rmse")
     assert set(rmse["n_days"]) == {10}
 
@@ -76,7 +73,7 @@ def test_recorded_figures_are_shown_without_data(meterveil, tmp_path):
         "REFIT house 2, 14 days, attackers trained on ukdale 1",
     ):
         assert f">{heading}</h2>" in page
-        assert heading in said(result)
+        assert heading in printed(result)
     assert "REDD" not in page
     [kettle] = [line for line in result.output.splitlines() if line.startswith("co kettle")][:1]
     assert len(kettle.split()) > 4
@@ -106,7 +103,7 @@ def test_what_is_not_installed_is_named_with_its_extra(meterveil, monkeypatch, m
     monkeypatch.setattr("meterveil.cli.base.find_spec", lambda name: None if name in missing else name)
     result = meterveil("attack", "redd", "--attackers", attackers)
     assert result.exit_code == 2
-    assert words in said(result)
+    assert words in printed(result)
 
 
 def test_attackers_that_are_not_networks_run_without_torch(real_data, tmp_path):

@@ -3,16 +3,13 @@
 import pytest
 from typer.testing import CliRunner
 
+from command_line import printed
 from meterveil.bench import results
 from meterveil.cli import app
 
 
 def run(*arguments):
     return CliRunner().invoke(app, ["evaluate", *map(str, arguments)], env={"METERVEIL_DATA": ""})
-
-
-def said(result):
-    return " ".join(result.output.split())
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +36,7 @@ def test_defences_are_compared_in_one_table_and_on_one_page(compared):
 
 def test_a_negative_leak_of_a_fixed_attacker_is_shown_as_misled(tmp_path):
     quick = ("--attackers", "co", "--threat", "fixed", "--seeds", 2, "--workers", 1, "--out", tmp_path / "o")
-    shown = {name: said(run(name, *quick, "--results", tmp_path / "r")) for name in ("flat", "none")}
+    shown = {name: printed(run(name, *quick, "--results", tmp_path / "r")) for name in ("flat", "none")}
     assert "Misled: a fixed attacker" in shown["flat"]
     assert "misled" not in shown["none"].lower()
 
@@ -79,7 +76,7 @@ def test_every_figure_is_a_row_of_the_table_of_results(compared):
 def test_what_cannot_be_evaluated_is_said_in_one_line(arguments, words, tmp_path):
     result = run("--attackers", "co", *arguments, "--results", tmp_path / "r", "--out", tmp_path / "o")
     assert result.exit_code == 2
-    assert words in said(result)
+    assert words in printed(result)
     assert not list(tmp_path.iterdir())
 
 
@@ -88,7 +85,7 @@ def test_a_battery_that_can_do_nothing_is_refused(tmp_path):
     path.write_text('{"charge_w": 0.0, "discharge_w": 0.0}')
     result = run("flat", "--attackers", "co", "--battery", path, "--out", tmp_path / "o")
     assert result.exit_code == 2
-    assert "this battery can do nothing: its power is 0 W" in said(result)
+    assert "this battery can do nothing: its power is 0 W" in printed(result)
 
 
 def test_results_that_cannot_be_written_are_refused_before_anything_is_fitted(tmp_path):

@@ -9,7 +9,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from command_line import refused, run, said
+from command_line import printed, refused, run
 from meterveil.bench import results
 from meterveil.bench.report.claims import BEGIN, END, markdown
 from meterveil.bench.report.comparison import summaries
@@ -48,7 +48,7 @@ def test_a_report_ends_with_a_page_and_names_what_is_not_measured(few, tmp_path)
     assert result.exit_code == 0, result.output
     assert (tmp_path / "out/report.html").exists()
     assert "177.6±8.8" in result.output
-    assert "meterveil reproduce --table overall_transfer --dataset redd" in said(result)
+    assert "meterveil reproduce --table overall_transfer --dataset redd" in printed(result)
 
 
 def test_a_report_needs_nothing_that_trains(few, tmp_path):
@@ -89,7 +89,7 @@ def test_two_folders_are_compared_and_a_difference_ends_with_status_1(few, tmp_p
     (again / "figures.csv").write_text(text.replace("59.1869", "59.1868"))
     different = run("report", "--results", few, "--against", again)
     assert different.exit_code == 1
-    assert "f1_reduction_percent: 59.1869 here, 59.1868 there" in said(different)
+    assert "f1_reduction_percent: 59.1869 here, 59.1868 there" in printed(different)
     other = written(tmp_path / "other", results.read(few).assign(dataset="synthetic"))
     assert "share no figure" in refused("report", "--results", few, "--against", other)
 
@@ -201,7 +201,7 @@ def test_an_incomplete_submission_writes_nothing(entry, tmp_path):
     folder = written(tmp_path / "theirs", entry[entry["threat"] != "fixed"])
     result = run("submit", folder, "--name", "lab", "--results", tmp_path)
     assert result.exit_code == 2
-    assert "nothing was written" in said(result)
+    assert "nothing was written" in printed(result)
     assert not (tmp_path / "submitted").exists()
 
 

@@ -17,7 +17,7 @@ from meterveil.plots.simulation import library_figure
 
 @pytest.fixture
 def meterveil(tmp_path, monkeypatch):
-    """Run a command in an empty folder, with no data at hand but those that are named."""
+    """Run a command in an empty folder, with no data but those that are named."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("METERVEIL_DATA", raising=False)
     return lambda *words: CliRunner().invoke(app, [str(word) for word in words], terminal_width=100)

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 import meterveil
-from command_line import refused, run, said
+from command_line import printed, refused, run
 from meterveil.core.decoys import Library
 
 QUICK = ("--probe", "identity", "--days", "2", "--budget-days", "12")
@@ -52,7 +52,7 @@ def test_a_training_writes_a_run_that_describes_itself(trained):
     assert len(document["days"]) == 2
     assert document["figures"]["minutes"] >= 12 * 1440
     assert {path.suffix for path in out.iterdir() if path.is_file()} == {".json", ".safetensors"}
-    assert "throughput on training days" in said(result)
+    assert "throughput on training days" in printed(result)
     assert out.resolve().as_uri() in result.output.replace("\n", "")
 
 
@@ -63,7 +63,7 @@ def test_a_ddql_training_writes_a_run_that_describes_itself(trained_ddql):
     assert document["asked"]["source"] == "synthetic"
     assert document["curve"][-1]["days"] == 3
     assert document["figures"]["training_seconds"] > 0.0
-    assert "standard deviation of the meter" in said(result)
+    assert "standard deviation of the meter" in printed(result)
 
 
 def test_an_unfinished_training_is_resumed_but_not_overwritten(trained_ddql, tmp_path):
@@ -156,7 +156,7 @@ def test_a_run_is_simulated_with_its_own_battery_and_tariff_unless_others_are_gi
 
 def test_days_that_a_defence_was_trained_on_are_named(trained, tmp_path):
     seen, several, unseen = (
-        said(run("simulate", "--defence", trained[0], "--out", tmp_path, "--start", *days))
+        printed(run("simulate", "--defence", trained[0], "--out", tmp_path, "--start", *days))
         for days in (["2024-04-15"], ["2024-04-16", "--days", 3], ["2024-04-20"])
     )
     assert "trained on 2024-04-15" in seen

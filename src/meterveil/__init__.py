@@ -13,7 +13,7 @@ __version__ = "0.1.0"
 
 
 def load_bundle(path: str | Path) -> Bundle:
-    """Read a trained defence that `meterveil export` wrote; it acts with NumPy and onnxruntime alone."""
+    """Read a defence that `meterveil export` wrote; it acts with NumPy only."""
     from meterveil.defenders import bundle  # noqa: PLC0415  importing the package costs nothing
 
     return bundle.load_bundle(path)

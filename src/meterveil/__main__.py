@@ -12,21 +12,21 @@ _CLOSED_PIPE = 141
 
 
 def main() -> None:
-    """Run the command line; what ends it from outside (Ctrl-C, a full disk) is one short line."""
+    """Run the command line; end with one short line on Ctrl-C or a full disk."""
     try:
         _run()
     except KeyboardInterrupt:
         sys.exit(130)
     except OSError as error:
-        if error.filename is not None:  # a file's, not the terminal's: a fault to be seen
+        if error.filename is not None:  # an error of a file, not of the terminal
             raise
         _give_up(error)
 
 
 def _run() -> None:
-    """Run the command, and print what is printed before saying that all went well."""
+    """Run the command, and flush its output before the exit status is set."""
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, TextIOWrapper):  # a sign that a terminal cannot show is no reason to stop
+        if isinstance(stream, TextIOWrapper):  # replace characters that the terminal lacks
             stream.reconfigure(errors="replace")
     try:
         if sys.argv[1:] == ["--version"]:  # answered before anything is loaded

@@ -1,4 +1,4 @@
-"""The batched view: SB3 must not be able to tell it from as many single households."""
+"""The batched view gives SB3 the same values as single households."""
 
 import numpy as np
 import pytest

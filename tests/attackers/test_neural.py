@@ -12,7 +12,7 @@ from meterveil.attackers.neural import Recipe, _epoch, _fitting, power_and_state
 from meterveil.attackers.protocol import AGGREGATE
 from meterveil.attackers.registry import NETWORKS, attacker
 from meterveil.contracts.attackers import home
-from meterveil.data.splits import learning_and_choosing_days
+from meterveil.data.splits import training_and_validation_days
 from meterveil.errors import InputError
 
 PUBLISHED = {name: attacker(name) for name in NETWORKS if name != "informed"}
@@ -21,7 +21,7 @@ EVERY = pytest.mark.parametrize("name", PUBLISHED)
 
 
 def examples(household, recipe, targets=("kettle",)):
-    days = learning_and_choosing_days(household)
+    days = training_and_validation_days(household)
     series = [series_of(household, targets, part) for part in days]
     scaling = scaling_of(series[0], targets)
     return [

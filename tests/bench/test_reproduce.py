@@ -94,7 +94,7 @@ def test_tables_have_their_own_data_sets_and_threats_unless_others_are_named():
         ("synthetic", "adaptive"),
     ]
     adaptive = {entry.table for entry in choose(threats=["adaptive"])}
-    assert adaptive == {"baseline_comparison", "gap_to_chance", "many_days"}
+    assert adaptive == {"baseline_comparison", "gap_to_random_equal", "many_days"}
     assert "probe_ablation" not in {entry.table for entry in choose(datasets=["redd"])}
 
 
@@ -158,7 +158,7 @@ def test_adaptive_attackers_are_fitted_for_every_policy_but_never_without_a_defe
 @pytest.mark.parametrize(("label", "table"), [("one day", "baseline_comparison"), ("many days", "many_days")])
 @pytest.mark.parametrize("threat", experiments.THREATS)
 def test_a_difference_needs_what_both_defences_need(label, table, threat, workspace):
-    gap = plan(cells(["gap_to_chance"], ["synthetic"], [threat], QUICK, [label]), workspace)
+    gap = plan(cells(["gap_to_random_equal"], ["synthetic"], [threat], QUICK, [label]), workspace)
     both = plan(cells([table], ["synthetic"], [threat], QUICK, ["ours", "random_equal"]), workspace)
     [measure] = tasks_by_kind(gap)["measure"]
     needed = {need for key in tasks_by_kind(both)["measure"] for need in both.tasks[key].needs}

@@ -1,4 +1,4 @@
-"""The core and a slow scalar simulator that shares no code with it must tell the same story."""
+"""Equality of the core and a slow scalar simulator that shares no code with it."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Permissions that apply, whoever runs the tests."""
+"""File permissions that apply to root too."""
 
 import os
 from contextlib import contextmanager

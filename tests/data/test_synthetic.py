@@ -96,7 +96,7 @@ def test_another_time_zone_lives_by_its_own_clock():
 
 
 def test_no_days_are_refused_with_a_reason():
-    with pytest.raises(InputError, match="0 days of a synthetic household are none; ask for at least 1"):
+    with pytest.raises(InputError, match="days=0 is too few"):
         home(days=0)
 
 

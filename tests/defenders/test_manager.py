@@ -10,7 +10,7 @@ from small import LIBRARY, TINY, lesson, scenario
 from meterveil.core.battery import Battery
 from meterveil.core.decoys import Library
 from meterveil.core.rollout import rollout
-from meterveil.defenders.manager.manager_training import key_of, train
+from meterveil.defenders.manager.manager_training import manager_key, train
 from meterveil.defenders.manager.ppo import MinuteDiscount, actor, build
 from meterveil.defenders.manager.probe_reward import LOSSES as REWARD_LOSSES
 from meterveil.defenders.manager.probes import PROBES as PROBE_NETWORKS
@@ -252,4 +252,4 @@ def test_another_library_than_the_trained_one_is_refused(trained):
 
 def test_everything_that_changes_what_is_learned_changes_the_key():
     lessons = [lesson(), lesson(weight=0.5), lesson(seed=9), lesson(battery=Battery(5.0)), lesson(gamma=0.5)]
-    assert len({key_of(*asked) for asked in lessons}) == 5
+    assert len({manager_key(*asked) for asked in lessons}) == 5

@@ -1,4 +1,4 @@
-"""Loads written down minute by minute, and a defence that lives through them."""
+"""Loads given minute by minute, and a run of a defence on them."""
 
 import numpy as np
 

@@ -17,7 +17,7 @@ from meterveil.attackers.protocol import Attacker, meter_of, truth_w
 from meterveil.core.arrays import BoolArray, FloatArray, IntArray
 from meterveil.data.household import AGGREGATE, Household
 from meterveil.data.protocols import on_threshold_w
-from meterveil.data.splits import days_with_readings, learning_and_choosing_days, only_days
+from meterveil.data.splits import days_with_readings, only_days, training_and_validation_days
 
 RUNNING_W = 10.0
 """Power above which an appliance runs (NILMTK's `DATA_THRESHOLD`)."""
@@ -77,7 +77,7 @@ def best_on_last_days(
     """Fit each candidate to the first days, choose the best on the last fifth, and fit that to all days."""
     if len(candidates) == 1 or min(len(days_with_readings(household)) for household in households) < 2:
         return fit(candidates[0], households)
-    days = [learning_and_choosing_days(household) for household in households]
+    days = [training_and_validation_days(household) for household in households]
     first, last = (
         [only_days(*pair) for pair in zip(households, part, strict=True)] for part in zip(*days, strict=True)
     )

@@ -326,7 +326,7 @@ class UNet(nn.Module):
 
 
 def _loss(network: nn.Module, examples: Examples) -> Tensor:
-    """Cross-entropy of the state, rare appliances weighed up, plus the error of the power."""
+    """Add the cross-entropy of the state, with more weight on rare appliances, and the error of the power."""
     state, power = network(examples.inputs, examples.odds)
     entropy = F.binary_cross_entropy_with_logits(state, examples.on, reduction="none") * examples.known
     share = examples.on.mean(dim=(0, 2)).clamp(0.005, 0.2)

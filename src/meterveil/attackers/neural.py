@@ -20,7 +20,7 @@ from meterveil.attackers.examples import Batch, Examples, Scaling, clock_of, sca
 from meterveil.attackers.protocol import Arrays, Meter, Prediction, below, check_targets, filled
 from meterveil.core.arrays import FloatArray, IntArray
 from meterveil.data.household import AGGREGATE, Household
-from meterveil.data.splits import learning_and_choosing_days
+from meterveil.data.splits import training_and_validation_days
 from meterveil.errors import InputError
 
 WINDOWS_AT_ONCE = 512
@@ -84,7 +84,7 @@ class Neural:
         check_targets(households, targets)
         learning, choosing = [], []
         for household in households:
-            learn, choose = learning_and_choosing_days(household)
+            learn, choose = training_and_validation_days(household)
             learning += series_of(household, targets, learn)
             choosing += series_of(household, targets, choose)
         recipe, scaling = _fitting(self.recipe, households), scaling_of(learning, targets)

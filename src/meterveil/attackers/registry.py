@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from importlib import import_module
 from typing import cast
 
@@ -36,6 +37,13 @@ FLOORS = ("mean", "off", "prior")
 
 INFORMED = ("informed",)
 """Attackers that take the defence itself and mask their own training days (D17)."""
+
+
+def needed_packages(names: Iterable[str] = ()) -> tuple[tuple[str, ...], str]:
+    """Return the packages that fitting these attackers needs, and the extra that installs them."""
+    needs_torch = not set(NETWORKS).isdisjoint(names)
+    packages = ("joblib", "safetensors", "scipy")
+    return ((*packages, "torch"), "train") if needs_torch else (packages, "attack")
 
 
 def attacker(name: str) -> Attacker:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple, Unpack
 
 import numpy as np
 
+from meterveil.attackers.registry import needed_packages
 from meterveil.audit.model import OTHER, SHAPES, Model, agreeing, bridged, runs_of
 from meterveil.bench.metrics import event_detection, probability_detection
 from meterveil.core.arrays import FloatArray
@@ -73,10 +74,10 @@ def score(name: str, truth_w: FloatArray, on: FloatArray, cut: float = 0.5) -> S
     return Score(float(minutes), float(events), use_f1, len(true))
 
 
-def can_train(names: Sequence[str] = QUICK) -> bool:
-    """Whether the libraries that these attackers need are installed."""
-    needed = ("joblib", "safetensors", *(() if names == QUICK else ("torch",)))
-    return all(find_spec(name) for name in needed)
+def missing_extra(names: Sequence[str] = QUICK) -> str:
+    """Return the extra that these attackers need; "" where its packages are installed."""
+    packages, extra = needed_packages(names)
+    return "" if all(find_spec(name) for name in packages) else extra
 
 
 def choose_days(household: Household) -> tuple[Days, Days]:

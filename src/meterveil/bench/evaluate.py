@@ -46,7 +46,7 @@ METER = "meter"
 """Label of figures that belong to no attacker: mutual information."""
 
 EVERY_ATTACKER = (*PAPER_SIX, "nilmformer")
-"""Attackers of this package that see the meter."""
+"""Attackers that see the meter, without those that must know the defence."""
 
 DEFAULT_ATTACKERS: Mapping[ThreatModel, tuple[str, ...]] = {
     "fixed": PAPER_SIX,

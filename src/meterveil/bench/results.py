@@ -96,7 +96,7 @@ _GROUPS = ["dataset", "house", "days", "threat"]
 
 @dataclass(frozen=True)
 class Run:
-    """What a set of figures was measured with."""
+    """Description of a run."""
 
     key: str
     """Hash of everything that can change the figures."""

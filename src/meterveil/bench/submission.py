@@ -54,22 +54,22 @@ def write_submission(folder: Path, name: str, figures: pd.DataFrame, runs: Mappi
     """Copy figures and runs to `submitted/NAME` of a folder of results; figures there are never changed."""
     if not _NAME.fullmatch(name):
         raise InputError(f"name is {name!r}; use up to 60 of a to z, 0 to 9, - and _")
-    place = folder / results.SUBMITTED / name
-    path = place / "figures.csv"
+    target = folder / results.SUBMITTED / name
+    path = target / "figures.csv"
     known = results.read_file(path) if path.exists() else figures.iloc[:0]
     both = known.merge(figures, on=list(IDENTITY), suffixes=("", "_new"))
     old, new = (both[[f"{column}{end}" for column in NUMBERS]].to_numpy() for end in ("", "_new"))
     if not ((old == new) | (np.isnan(old) & np.isnan(new))).all():
-        raise InputError(f"{place} holds other values of the same figures; give the new ones another name")
+        raise InputError(f"{target} holds other values of the same figures; give the new ones another name")
     text = results.to_csv(pd.concat([known, figures]))
-    merged = {**results.read_runs(place), **runs}
+    merged = {**results.read_runs(target), **runs}
     outputs.write_all(
         {
             path: outputs.text_writer(text),
-            place / results.RUNS: outputs.text_writer(results.runs_text(merged.values())),
+            target / results.RUNS: outputs.text_writer(results.runs_text(merged.values())),
         }
     )
-    return place
+    return target
 
 
 def _row_problems(figures: pd.DataFrame) -> Iterator[tuple[str, str]]:

@@ -16,10 +16,9 @@ from meterveil.cli.base import PluginVerb, Verbs
 from meterveil.cli.data import data, signatures
 from meterveil.cli.demo import demo
 from meterveil.cli.evaluate import evaluate
-from meterveil.cli.report import report, results
+from meterveil.cli.report import report, results, submit
 from meterveil.cli.reproduce import reproduce
 from meterveil.cli.simulate import simulate
-from meterveil.cli.submit import submit
 from meterveil.cli.train import export, train
 
 app = Verbs("Smart-meter privacy with a home battery, simulated on recorded data.", add_completion=True)

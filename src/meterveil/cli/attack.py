@@ -34,7 +34,7 @@ def attack(
     *,
     data: opt.Data = None,
     attackers: Annotated[
-        str, typer.Option(help="Names separated by commas; default: all of this package.")
+        str, typer.Option(help="Names separated by commas; default: all of this package but informed.")
     ] = "",
     cross: Annotated[
         bool, typer.Option("--cross", help="Train on other houses than the one that is read.")
@@ -46,7 +46,9 @@ def attack(
     reserve_days: Annotated[
         int, typer.Option(help="With --held-out: leave out the days that this many training days take.")
     ] = 0,
-    aggregate: opt.Aggregate = "mains",
+    aggregate: Annotated[
+        str, typer.Option(help="mains, or submeters for the sum of the sub-meters.")
+    ] = "mains",
     recorded: Annotated[
         bool, typer.Option("--recorded", help="Show what --results holds; fit nothing.")
     ] = False,
@@ -160,14 +162,14 @@ def _recorded(name: str, folder: Path) -> list[pd.DataFrame]:
 
 
 def _names(text: str) -> tuple[str, ...]:
-    """Read the names of attackers; without any, all of this package."""
-    from meterveil.attackers.registry import ATTACKERS, check_known
+    """Read the names of attackers; by default, all of this package that need not know the defence."""
+    from meterveil.attackers.registry import ATTACKERS, INFORMED, check_known
 
-    names = opt.listed(text)
+    names = opt.listed(text) or tuple(name for name in ATTACKERS if name not in INFORMED)
     for name in names:
         check_known(name)
-    check_can_fit("attacking", names or ATTACKERS)
-    return names or tuple(ATTACKERS)
+    check_can_fit("attacking", names)
+    return names
 
 
 def _check_options(given: Mapping[str, object]) -> None:

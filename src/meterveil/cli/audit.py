@@ -67,38 +67,39 @@ def audit(
     if shown:
         check_recorded(household, [shown])
     model = load_model()
-    found = read(household, model)
-    trained = _train(household, model, seed, thorough) if not (no_train or found.is_coarse) else None
-    _show(found, trained)
-    show_file("page", write_audit(found, model, trained, folder, shown))
+    result = read(household, model)
+    trained = _train(household, model, seed, thorough) if not (no_train or result.is_coarse) else None
+    _show(result, trained)
+    show_file("page", write_audit(result, model, trained, folder, shown))
 
 
 def _train(household: Household, model: Model, seed: int, thorough: bool) -> Trained | None:
     """Train attackers on sub-meters, where there are any and the packages are installed."""
-    from meterveil.audit.submeters import QUICK, THOROUGH, can_train, metered, train_and_score
+    from meterveil.audit.submeters import QUICK, THOROUGH, metered, missing_extra, train_and_score
     from meterveil.cli.tables import show_notes, steps
 
     if not metered(household).appliances_w:
         return None
     names = THOROUGH if thorough else QUICK
-    if not can_train(names):
+    extra = missing_extra(names)
+    if extra:
         show_notes(
-            [f"learning from the sub-meters needs more packages; get them with {how_to_install('train')}"]
+            [f"learning from the sub-meters needs more packages; get them with {how_to_install(extra)}"]
         )
         return None
     with steps(len(names), "learning from the sub-meters (--no-train skips it)") as on_done:
         return train_and_score(household, model, seed, names, on_done=lambda job: on_done(job.name))
 
 
-def _show(found: Audit, trained: Trained | None) -> None:
+def _show(result: Audit, trained: Trained | None) -> None:
     from meterveil.audit.audit_page import coarse_warning, headline, score_rows, use_rows
     from meterveil.cli.tables import show_line, show_notes, show_table
 
-    show_notes(found.household.notes)
-    show_line(f"{found.household.name}: {headline(found)}")
-    if found.is_coarse:
-        show_line(coarse_warning(found))
+    show_notes(result.household.notes)
+    show_line(f"{result.household.name}: {headline(result)}")
+    if result.is_coarse:
+        show_line(coarse_warning(result))
     else:
-        show_table(use_rows(found), "read by the shipped model", ["mostly at", "sure of"])
+        show_table(use_rows(result), "read by the shipped model", ["mostly at", "sure of"])
     if trained:
         show_table(score_rows(trained), f"scored on {len(trained.test)} later days", ["attacker"])

@@ -105,11 +105,9 @@ def check_installed(doing: str, packages: Iterable[str], extra: str = "train") -
 
 def check_can_fit(doing: str, attackers: Iterable[str] = ()) -> None:
     """Refuse to begin where these attackers could not be fitted; without names, where none could."""
-    from meterveil.attackers.registry import NETWORKS  # noqa: PLC0415  heavy imports wait for the verb
+    from meterveil.attackers.registry import needed_packages  # noqa: PLC0415  heavy imports wait for the verb
 
-    needs_torch = not set(NETWORKS).isdisjoint(attackers)
-    packages = ("joblib", "safetensors", "scipy", *["torch"] * needs_torch)
-    check_installed(doing, packages, "train" if needs_torch else "attack")
+    check_installed(doing, *needed_packages(attackers))
 
 
 def _flags_without_type(params: list[Any]) -> list[Any]:

@@ -1,4 +1,4 @@
-"""`meterveil report` and `meterveil results`: the measured figures, beside the paper's or as rows."""
+"""`meterveil report`, `results` and `submit`: measured figures beside the paper's, as rows, or of others."""
 
 # ruff: noqa: PLC0415  heavy imports wait for the verb
 
@@ -11,8 +11,12 @@ from typing import Annotated
 import typer
 
 from meterveil.cli import options as opt
+from meterveil.errors import InputError
 
 Results = Annotated[Path, typer.Option(help="Folder of results.")]
+
+_MOST_SHOWN = 50
+"""Problems of a submission that are printed."""
 
 
 def report(
@@ -42,17 +46,18 @@ def report(
     if against:
         _compare(results, against)
         return
-    found = read_report(results)
-    page = write_report(found, out)
+    contents = read_report(results)
+    page = write_report(contents, out)
     if markdown:
-        write_markdown(markdown, claims_table(found.whole, read_runs(results)))
-    for path in write_leaderboards(found, leaderboards) if leaderboards else []:
+        write_markdown(markdown, claims_table(contents.whole, read_runs(results)))
+    for path in write_leaderboards(contents, leaderboards) if leaderboards else []:
         show_file("picture", path)
     rows = [
-        [*row[:2], row[2].partition(SPACE)[0].rstrip(","), row[3]] for row in claim_rows(claims(found.whole))
+        [*row[:2], row[2].partition(SPACE)[0].rstrip(","), row[3]]
+        for row in claim_rows(claims(contents.whole))
     ]
     show_table(rows, "the paper beside the measurement", ("verdict",))
-    show_notes([f"not measured, {row.rows}: {row.command}" for row in missing(found.whole).itertuples()])
+    show_notes([f"not measured, {row.rows}: {row.command}" for row in missing(contents.whole).itertuples()])
     show_file("page", page)
 
 
@@ -67,16 +72,40 @@ def results(
     sys.stdout.write(table.to_csv(table.where(table.read(results), **table.parse_where(where))))
 
 
+def submit(
+    folder: Annotated[Path, typer.Argument(help="Folder that meterveil evaluate --results wrote.")],
+    *,
+    name: Annotated[str, typer.Option(help="Name of the submission: a method or a group.")],
+    results: Annotated[Path, typer.Option(help="Folder that gets submitted/NAME.")] = Path("results"),
+    check: Annotated[bool, typer.Option("--check", help="Only check; write nothing.")] = False,
+) -> None:
+    """Check results, list what is missing for the leaderboard, and copy them to results/submitted/NAME."""
+    from meterveil.bench.submission import read_submission, write_submission
+    from meterveil.cli.tables import show_line, show_table
+
+    submission = read_submission(folder)
+    if submission.problems:
+        shown = submission.problems[:_MOST_SHOWN]
+        show_table([["where", "problem"], *map(list, shown)], text_columns=("problem",))
+        raise InputError(
+            f"nothing was written; correct the {len(submission.problems)} problems and submit again"
+        )
+    if check:
+        show_line(f"{len(submission.figures)} figures are complete")
+        return
+    target = write_submission(results, name, submission.figures, submission.runs)
+    show_line(f"{len(submission.figures)} figures were copied to {target}")
+
+
 def _compare(here: Path, there: Path) -> None:
     """Show on which figures two folders agree; end with status 1 where they differ."""
     from meterveil.bench.results import diff, read
     from meterveil.cli.tables import show_notes, show_table
-    from meterveil.errors import InputError
 
-    found = diff(read(here), read(there))
-    if not found.shared:
+    difference = diff(read(here), read(there))
+    if not difference.shared:
         raise InputError(f"{here} and {there} share no figure; give results of the same tables")
-    show_table(found.counts, "figures of both folders, digit by digit", ("house", "days", "threat"))
-    show_notes(found.lines())
-    if len(found.different):
+    show_table(difference.counts, "figures of both folders, digit by digit", ("house", "days", "threat"))
+    show_notes(difference.lines())
+    if len(difference.different):
         raise typer.Exit(1)

@@ -144,15 +144,13 @@ def _plan(entries: Sequence[Entry], workspace: Workspace) -> Plan:
 def _run(made: Plan, engine: Engine) -> None:
     """Run the plan; show how many cells are finished, the last finished task, and the time left."""
     from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
     from meterveil.bench.reproduce.plan import reproduce as run
+    from meterveil.cli.tables import progress
 
     console, failures = Console(stderr=True), 0
-    text, left = TextColumn("{task.description}"), TextColumn("left")
-    columns = (BarColumn(), TimeElapsedColumn(), left, TimeRemainingColumn(), text)
     try:
-        with Progress(*columns, console=console, speed_estimate_period=3600.0) as bar:
+        with progress(console=console, transient=False, speed_estimate_period=3600.0) as bar:
             shown = bar.add_task("", total=len(made.unfinished()))
             for task, error in run(made, engine):
                 failures += bool(error)

@@ -106,10 +106,10 @@ def simulate(
         "import_limit_w": opt.battery_value("--import-limit-w", import_limit_w, "import_limit_w"),
     }
     name = defence or _default_defence(_battery(None, battery, limits))
-    found = defence_for(name)
-    trained = next(iter(found.trainings), None)
+    chosen = defence_for(name)
+    trained = next(iter(chosen.trainings), None)
     tariff_read = None if tariff is None else settings.tariff(tariff)
-    setup = common_setup([found], library, _battery(trained, battery, limits), tariff_read, seed)
+    setup = common_setup([chosen], library, _battery(trained, battery, limits), tariff_read, seed)
     begin = opt.day_of(start, "--start") if start else None
     folder = opt.out_folder(out, "simulate", path, house, f"{name}-rationed" if ration else name)
     outputs.folder(folder, RUN_FILES)
@@ -119,7 +119,7 @@ def simulate(
     first = begin or first_day(household)
     show_defaults({"--defence": "" if defence else name, "--start": "" if begin else str(first)})
     title = f"{name}, rationed" if ration else name
-    policy = Rationed(found.policies[0]) if ration else found.policies[0]
+    policy = Rationed(chosen.policies[0]) if ration else chosen.policies[0]
     with steps(days, "days", is_shown=days >= _PROGRESS_FROM_DAYS) as on_day:
         run = run_simulation(household, title, first, days, setup, on_day, policy)
     _show(run, trained)

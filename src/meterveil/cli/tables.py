@@ -8,12 +8,16 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
 from textwrap import wrap
+from typing import TYPE_CHECKING, Any
 
 from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
 from meterveil.cli.options import spoken
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
 
 _GAP = "  "
 _LEAST_TEXT = 24
@@ -68,13 +72,19 @@ def show_file(what: str, path: Path) -> None:
     show_line(f"{what}: {path.resolve().as_uri()}")
 
 
+def progress(**options: Any) -> Progress:
+    """Make a progress bar with the time left and a description; it is removed at the end by default."""
+    from rich import progress as rich  # noqa: PLC0415  only a bar needs it
+
+    times = (rich.TimeElapsedColumn(), rich.TextColumn("left"), rich.TimeRemainingColumn())
+    columns = (rich.BarColumn(), rich.TaskProgressColumn(), *times, rich.TextColumn("{task.description}"))
+    return rich.Progress(*columns, **{"console": Console(stderr=True), "transient": True, **options})
+
+
 @contextmanager
 def steps(total: int, description: str, is_shown: bool = True) -> Iterator[Callable[..., None]]:
     """Show a bar of `total` steps; call the function that is returned after each, with a name or without."""
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn  # noqa: PLC0415
-
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True, disable=not is_shown) as bar:
+    with progress(disable=not is_shown) as bar:
         task = bar.add_task(description, total=total)
 
         def on_done(name: str = "") -> None:

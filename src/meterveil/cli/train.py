@@ -4,8 +4,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -19,8 +17,6 @@ from meterveil.errors import InputError
 
 if TYPE_CHECKING:
     from datetime import date
-
-    from rich.progress import Progress
 
     from meterveil.data.household import Household
     from meterveil.data.simulation import Setup
@@ -199,12 +195,13 @@ def export(
 def learn(settings: Settings, source: Source, out: Path) -> TrainedRun:
     """Train, or continue the training in the folder, with a progress bar."""
     from meterveil.bench.results import current_commit
+    from meterveil.cli.tables import progress
     from meterveil.defenders.training_settings import ManagerSettings
 
     setup = source.setup()
     household, days = source.household()
     notes = {"asked": asdict(source), "commit": current_commit()}
-    with _progress() as bar:
+    with progress() as bar:
         if isinstance(settings, ManagerSettings):
             from meterveil.defenders.manager import manager_training
 
@@ -235,17 +232,6 @@ def learn(settings: Settings, source: Source, out: Path) -> TrainedRun:
             bar.update(task, completed=epoch.days / settings.slots, description=reward)
 
         return ddql_training.learn(household, days, setup, settings, out, notes, on_epoch)
-
-
-@contextmanager
-def _progress() -> Iterator[Progress]:
-    """Open a progress bar with the time left."""
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        yield bar
 
 
 def _show(run: TrainedRun, out: Path) -> None:

@@ -11,7 +11,7 @@ import pandas as pd
 
 from meterveil.attackers.protocol import AGGREGATE, Attacker, Meter, Prediction, meter_of
 from meterveil.attackers.registry import attacker as registered
-from meterveil.contracts.law import Law, expect, same
+from meterveil.contracts.law import Law, equal_bits, expect
 from meterveil.data.household import Household
 from meterveil.data.protocols import on_threshold_w
 from meterveil.errors import InputError
@@ -89,7 +89,7 @@ def an_ordinary_day_gives_watts_and_probabilities_and_is_not_changed(case: Attac
     meter = meter_of(home(days=1, seed=5))
     before = meter.reading_w.copy()
     check_prediction(case.fitted.predict(meter), meter)
-    expect(same(meter.reading_w, before), "it changed its input: copy the readings first")
+    expect(equal_bits(meter.reading_w, before), "it changed its input: copy the readings first")
 
 
 def a_restored_attacker_predicts_the_same(case: AttackerCase) -> None:
@@ -137,10 +137,10 @@ def the_same_seed_gives_the_same_attacker_bit_for_bit_and_another_seed_another_n
 ) -> None:
     """Expect all randomness from `rng`, and that a network (an attacker with a `recipe`) uses it."""
     first, second = case.fitted.arrays(), case.fit(home(days=3)).arrays()
-    expect(same(first, second), "fitted twice with the same rng, it learned something else")
+    expect(equal_bits(first, second), "fitted twice with the same rng, it learned something else")
     if hasattr(case.build(), "recipe"):
         other = case.fit(home(days=3), seed=1).arrays()
-        expect(not same(first, other), "another rng gives the same network: draw its weights from rng")
+        expect(not equal_bits(first, other), "another rng gives the same network: draw its weights from rng")
 
 
 def training_without_households_targets_or_known_minutes_is_refused(case: AttackerCase) -> None:

@@ -9,9 +9,9 @@ from functools import cached_property
 
 import numpy as np
 
-from meterveil.contracts.law import Law, expect, same
+from meterveil.contracts.law import Law, equal_bits, expect
 from meterveil.core.arrays import KWH_PER_W_MINUTE, FloatArray
-from meterveil.core.battery import Battery, BatteryState
+from meterveil.core.battery import INITIAL_SOC, Battery, BatteryState
 from meterveil.core.decoys import Library
 from meterveil.core.rollout import Policy, Trace, View, rollout
 from meterveil.core.scenario import Scenario
@@ -37,7 +37,7 @@ class DefenceCase:
         return self.play(world())
 
     def play(
-        self, scenario: Scenario, battery: Battery | None = None, soc: float | FloatArray = 0.5
+        self, scenario: Scenario, battery: Battery | None = None, soc: float | FloatArray = INITIAL_SOC
     ) -> Trace:
         """Build the defence and run it, always with the same generators."""
         rngs = [np.random.default_rng([1, row]) for row in range(scenario.batch)]
@@ -83,9 +83,9 @@ def it_rests_in_gaps_and_acts_again_after_them(case: DefenceCase) -> None:
 def the_same_seed_gives_the_same_trace_whatever_else_is_in_the_batch(case: DefenceCase) -> None:
     again = case.play(world()).power_w
     power_w = case.ordinary.power_w
-    expect(same(again, power_w), "a second run differs: use random numbers of view.chance alone")
+    expect(equal_bits(again, power_w), "a second run differs: use random numbers of view.chance alone")
     few = case.play(world().rows(slice(0, 3))).power_w
-    expect(same(few, power_w[:3]), "other households in the batch change what a household does")
+    expect(equal_bits(few, power_w[:3]), "other households in the batch change what a household does")
 
 
 def a_fleet_of_different_batteries_acts_as_each_household_alone(case: DefenceCase) -> None:
@@ -104,7 +104,9 @@ def a_fleet_of_different_batteries_acts_as_each_household_alone(case: DefenceCas
         own = {part.name: np.broadcast_to(getattr(fleet, part.name), HOUSES)[row] for part in fields(Battery)}
         rngs = [np.random.default_rng([1, row])]
         alone = rollout(case.build(), Battery(**own), LIBRARY, scenario.rows([row]), rngs)
-        expect(same(alone.power_w[0], together[row]), "a household alone acts differently than in a fleet")
+        expect(
+            equal_bits(alone.power_w[0], together[row]), "a household alone acts differently than in a fleet"
+        )
 
 
 def all_state_is_in_its_memory_and_no_decision_changes_its_input(case: DefenceCase) -> None:
@@ -114,10 +116,10 @@ def all_state_is_in_its_memory_and_no_decision_changes_its_input(case: DefenceCa
         view = view_of(scenario, minute)
         before, seen = copy.deepcopy((memory, view))
         command, after = policy.decide(view, memory)
-        expect(same(memory, before), "it changed the memory in its input: return a new one")
-        expect(same(view[2:], seen[2:]), "it changed the view in its input: work on copies")
+        expect(equal_bits(memory, before), "it changed the memory in its input: return a new one")
+        expect(equal_bits(view[2:], seen[2:]), "it changed the view in its input: work on copies")
         again, after_again = policy.decide(seen, before)
-        agrees = same((*command, after), (*again, after_again))
+        agrees = equal_bits((*command, after), (*again, after_again))
         expect(agrees, "called twice, it decides differently: keep all state in `memory`")
         memory = after
 
@@ -126,7 +128,7 @@ def later_loads_do_not_change_earlier_decisions(case: DefenceCase) -> None:
     scenario, other = world(), world(seed=9)
     load_w = np.concatenate([scenario.load_w[:, :700], other.load_w[:, 700:]], axis=1)
     changed = case.play(replace(scenario, load_w=load_w)).power_w
-    expect(same(changed[:, :700], case.ordinary.power_w[:, :700]), "later loads change earlier minutes")
+    expect(equal_bits(changed[:, :700], case.ordinary.power_w[:, :700]), "later loads change earlier minutes")
 
 
 def a_battery_without_budget_moves_nothing(case: DefenceCase) -> None:

@@ -21,7 +21,7 @@ def expect(holds: object, otherwise: str) -> None:
         raise BrokenLawError(otherwise)
 
 
-def same(first: Any, second: Any) -> bool:
+def equal_bits(first: Any, second: Any) -> bool:
     """Tell whether two values, with all their elements, are equal bit for bit; NaN equals NaN."""
     try:
         np.testing.assert_equal(first, second)

@@ -101,7 +101,8 @@ def seen(
 ) -> npt.NDArray[np.float32]:
     """Return the manager's observation of a minute, (batch, 6), each of the order of one.
 
-    An unknown load is shown as 0. Training, evaluation and the live controller all call this function.
+    An unknown load is shown as 0. Training and evaluation call this
+    function, and a live controller can call it.
     """
     angle = minute_of_day * (2.0 * np.pi / 1440.0)
     left = np.minimum(bt.budget_left_kwh(battery, state), 1e6)

@@ -1,7 +1,7 @@
 """Minute by minute control of batteries by a policy: `advance` is one minute, `rollout` a whole scenario.
 
 In each minute the policy gives a new command to the households without a running one, then the minute
-passes for all households. A live controller calls `advance` with a batch of one.
+passes for all households. A live controller can call `advance` with a batch of one.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def advance(
 ) -> tuple[Control, FloatArray]:
     """Let the policy decide and carry its command out for one minute; return the battery power, (batch,).
 
-    Simulation and live control both call this function.
+    Simulations call this function, and a live controller can call it.
     """
     load_w, clock, price, new_day, chance, allowed = minute
     state = bt.start_day(control.state, new_day)

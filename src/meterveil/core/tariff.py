@@ -108,7 +108,7 @@ class Cost(NamedTuple):
 
 
 def energy_cost(battery: Battery, price: FloatArray, power_w: FloatArray) -> FloatArray:
-    """Time-of-use cost of each minute (`eq:app_tou_cost`), efficiencies as the paper writes them."""
+    """Compute the time-of-use cost of each minute (`eq:app_tou_cost`), with the paper's efficiencies."""
     factor = np.where(
         power_w > 0.0, 1.0 / np.asarray(battery.charge_efficiency), battery.discharge_efficiency
     )
@@ -116,14 +116,14 @@ def energy_cost(battery: Battery, price: FloatArray, power_w: FloatArray) -> Flo
 
 
 def degradation_cost(power_w: FloatArray, per_kwh: float = DEGRADATION_PER_KWH) -> FloatArray:
-    """Wear of each minute (`eq:app_degradation_cost`)."""
+    """Compute the wear cost of each minute (`eq:app_degradation_cost`)."""
     return per_kwh * np.abs(power_w) * KWH_PER_W_MINUTE
 
 
 def refill_cost(
     battery: Battery, soc_start: FloatArray, soc_end: FloatArray, cheapest: FloatArray
 ) -> FloatArray:
-    """Price of the energy missing at the end, bought at the cheapest rate (D7); a surplus counts back."""
+    """Price the energy missing at the end at the cheapest rate (D7); a surplus counts back."""
     missing_kwh = (soc_start - soc_end) * battery.capacity_kwh
     return missing_kwh / battery.charge_efficiency * cheapest
 

@@ -1,8 +1,8 @@
 /* Add up plain channel lines by minute, without making an array of the samples first.
 
    A plain line is ten digits of Unix seconds, a space, digits with or without decimals, and a line break:
-   "1363564800 243\n". Text that holds anything else is declined as a whole, so what a sign, a carriage
-   return, a repeated stamp or a broken line means is said once, in channels.py, and not again here. */
+   "1363564800 243\n". Text that holds anything else is declined as a whole: only channels.py handles
+   signs, carriage returns, repeated stamps and broken lines. */
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>

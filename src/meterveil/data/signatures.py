@@ -78,7 +78,7 @@ class Collection:
 
     def library(self) -> Library:
         """Return the library that the battery replays; results record its `digest()`."""
-        return Library.of([(one.name, one.watts) for one in self.signatures], self.source)
+        return Library.of([(signature.name, signature.watts) for signature in self.signatures], self.source)
 
     @classmethod
     def of_library(cls, library: Library) -> Collection:
@@ -117,7 +117,7 @@ def candidates(household: Household, house: int, days: Days) -> Iterator[Signatu
 
 def ranked(signatures: Iterable[Signature]) -> list[Signature]:
     """Order by standard deviation, then median power, both descending."""
-    return sorted(signatures, key=lambda one: (-one.std_w, -one.median_w))
+    return sorted(signatures, key=lambda signature: (-signature.std_w, -signature.median_w))
 
 
 def choose(uses: Iterable[Signature], size: int = SIZE) -> tuple[Signature, ...]:
@@ -199,8 +199,9 @@ def read_houses(data: Path) -> dict[int, Household]:
 def save(collection: Collection, path: Path) -> Path:
     """Write the library to a file."""
     document = json.loads(collection.library().to_json())
-    for row, one in zip(document["signatures"], collection.signatures, strict=True):
-        origin = {"house": one.house, "day": one.day and one.day.isoformat(), "start": one.start or None}
+    for row, signature in zip(document["signatures"], collection.signatures, strict=True):
+        day = signature.day and signature.day.isoformat()
+        origin = {"house": signature.house, "day": day, "start": signature.start or None}
         row.update({key: value for key, value in origin.items() if value is not None})
     document[_HASH] = _hash_of(document)
     return outputs.write_text(path, json.dumps(document, indent=1) + "\n")

@@ -117,7 +117,7 @@ def days_with_readings(household: Household) -> Days:
     return tuple(day for day in household.days() if not np.isnan(household.day(day).aggregate_w).all())
 
 
-def learning_and_choosing_days(household: Household) -> tuple[Days, Days]:
+def training_and_validation_days(household: Household) -> tuple[Days, Days]:
     """Split the days with readings into training days and the last fifth, which validates."""
     days = days_with_readings(household)
     count = max(round(len(days) * VALIDATION_SHARE), 1)

@@ -138,9 +138,10 @@ def load_trained(folder: Path) -> TrainedRun:
     if library.digest() != document["library"]:
         raise InputError(f"{LIBRARY} in {folder} was altered since the training; train again")
     options = document["options"]
-    masked = options.get("preset", options)["masked"]  # runs of version 0.1 kept a preset apart
     return TrainedRun(
-        ManagerPolicy(Mlp.of(arrays), library.n_actions, masked, options["choice"]), library, document
+        ManagerPolicy(Mlp.of(arrays), library.n_actions, options["masked"], options["choice"]),
+        library,
+        document,
     )
 
 

@@ -37,7 +37,7 @@ def _check_positive(settings: object, *names: str) -> None:
 
 @dataclass(frozen=True)
 class ManagerSettings:
-    """How the manager learns by PPO; the defaults are the paper's (appendix E.4)."""
+    """Settings of the manager's PPO training; the defaults are the paper's (appendix E.4)."""
 
     VERSION: ClassVar[int] = 1
     """Raise it when a change of the code alters what is learned."""
@@ -100,7 +100,7 @@ class ManagerSettings:
 
 @dataclass(frozen=True)
 class DdqlSettings:
-    """How a DDQL defence learns; the defaults are the published ones, spread over many parallel days."""
+    """Settings of a DDQL training; the defaults are the published ones, spread over many parallel days."""
 
     VERSION: ClassVar[int] = 1
     """Raise it when a change of the code alters what is learned."""

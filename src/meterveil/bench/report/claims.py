@@ -27,7 +27,7 @@ _HEADLINES = {
 }
 _BEYOND = {
     "many_days": ("ours", "F1 of the strongest adaptive attacker", 2, LOWER_BOUND),
-    "gap_to_chance": (
+    "gap_to_random_equal": (
         "many days",
         "the same F1, ours minus the random baseline with equal throughput",
         3,
@@ -154,9 +154,9 @@ def _adaptive_line(whole: pd.DataFrame) -> str:
 
 
 def _random_line(whole: pd.DataFrame) -> str:
-    claim = _beyond("gap_to_chance", whole)
+    claim = _beyond("gap_to_random_equal", whole)
     if claim is None:
-        return f"Random baseline: not measured; run {command('gap_to_chance', 'ukdale', 'adaptive')}."
+        return f"Random baseline: not measured; run {command('gap_to_random_equal', 'ukdale', 'adaptive')}."
     return (
         "Ours minus the random baseline with equal throughput, same attackers and days: F1 "
         f"{claim.ours}. {claim.reason}."

@@ -96,7 +96,7 @@ _GAPS = (
     "Ours hides more where RMSE Inc. and F1 Red. are above 0 and the other two below."
 )
 _STUDIES = {
-    "alignment": "Does the probe point where attackers are hurt? Policy gradients of the probe's risk and of "
+    "alignment": "Do the gradients of probe and attackers agree? Policy gradients of the probe's risk and of "
     "the attackers' risk along training (condition A1).",
     "behaviour": "What batteries do with their day: when the budget is spent, net charge, choices without "
     "effect.",
@@ -278,7 +278,7 @@ def _gap_sections(report: Report) -> Iterator[Section]:
     }
     rows = [["ours minus random", *(head for head, _ in columns.values())]]
     for dataset in BOTH:
-        for _, cell in cell_rows("gap_to_chance", dataset):
+        for _, cell in cell_rows("gap_to_random_equal", dataset):
             for threat in THREATS:
                 part = where(report.whole, **cell, threat=threat)
                 known = {row["metric"]: row for row in records(part)}
@@ -288,7 +288,7 @@ def _gap_sections(report: Report) -> Iterator[Section]:
                         [name, *(figure_text(known.get(key), unit[1]) for key, unit in columns.items())]
                     )
     if len(rows) > 1:
-        yield Section(table=rows, html=_notes([], "meterveil reproduce --table gap_to_chance"))
+        yield Section(table=rows, html=_notes([], "meterveil reproduce --table gap_to_random_equal"))
 
 
 def _strength(report: Report) -> Iterator[Section]:

@@ -66,7 +66,7 @@ class Outcome(NamedTuple):
 
 
 class LostWorkerError(Exception):
-    """A process or a node died with its unfinished tasks."""
+    """Death of a worker or node with unfinished tasks."""
 
 
 class Engine(Protocol):

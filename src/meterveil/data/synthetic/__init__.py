@@ -41,7 +41,7 @@ def household(
     More days leave the earlier ones as they are, to the last bit.
     """
     if days < 1:
-        raise InputError(f"{days} days of a synthetic household are none; ask for at least 1")
+        raise InputError(f"days={days} is too few; use 1 or more")
     seed = int(rng.integers(2**63))
     first, after = midnight(start, timezone), midnight(start + timedelta(days=days), timezone)
     minutes = pd.date_range(first, after, freq="min", inclusive="left", unit="s")

@@ -112,7 +112,7 @@ def train(
     With a folder, every update writes a checkpoint, and an interrupted training continues from it.
     """
     check(settings, setup, scenario)
-    began, key = time.perf_counter(), key_of(settings, setup, scenario, probe)
+    began, key = time.perf_counter(), manager_key(settings, setup, scenario, probe)
     reward = ProbeReward(probe, scenario, settings.weight, settings.loss)
     params = EnvParams(setup.battery, setup.library)
     households = TrainingHouseholds(params, scenario, reward, settings)
@@ -134,7 +134,7 @@ def train(
     return Trained(policy, tuple(curve), time.perf_counter() - began)
 
 
-def key_of(settings: ManagerSettings, setup: Setup, scenario: Scenario, probe: probes.Probe) -> str:
+def manager_key(settings: ManagerSettings, setup: Setup, scenario: Scenario, probe: probes.Probe) -> str:
     """Hash everything that can change what is learned."""
     data = (scenario.load_w, scenario.price, scenario.minutes)
     return training_key(settings, setup, (setup.library.digest().encode(), probe.weights(), *data))

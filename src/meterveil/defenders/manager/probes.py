@@ -180,7 +180,7 @@ def _sinusoids(length: int, width: int) -> Tensor:
 
 @dataclass(frozen=True)
 class Recipe:
-    """How a probe is trained; what the paper leaves open was chosen on validation segments."""
+    """Training settings of a probe; what the paper leaves open was chosen on validation segments."""
 
     segments: int = 5000
     """Number of segments for training, and for validation (E.3)."""
