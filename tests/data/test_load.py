@@ -146,7 +146,7 @@ def test_a_named_folder_wins_over_that_of_the_environment(tmp_path, monkeypatch)
 def test_what_is_no_folder_is_refused_with_the_two_ways_to_name_one(tmp_path, monkeypatch, named):
     monkeypatch.delenv("METERVEIL_DATA", raising=False)
     (tmp_path / "file").touch()
-    with pytest.raises(InputError, match=r"folder of data sets.*; pass --data or set METERVEIL_DATA"):
+    with pytest.raises(InputError, match=r"folder of data sets.*; pass `data` or set METERVEIL_DATA"):
         data_folder(named and tmp_path / named)
 
 

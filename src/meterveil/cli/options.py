@@ -125,7 +125,8 @@ def check_applies(path: str, house: int | None, options: Mapping[str, object]) -
 
 
 def spoken(text: str) -> str:
-    """Turn Python arguments in a message into options: `unit="kW"` becomes `--unit kW`."""
+    """Turn Python arguments in a message into options: `unit="kW"` becomes `--unit kW`, and `data` --data."""
+    text = re.sub("`(data|library|out)`", r"--\1", text)
     return _ARGUMENT.sub(r"--\1 \2", text).replace("clip_signatures=True", "--clip")
 
 

@@ -37,20 +37,20 @@ def read_text(path: Path) -> str:
         raise InputError(f"cannot read {path}: {reason}; give a JSON file") from error
 
 
-def data_folder(named: str | Path | None = None, *, or_file: bool = False) -> Path:
+def data_folder(data: str | Path | None = None, *, or_file: bool = False) -> Path:
     """Return the folder of data sets: the named one, else that of the environment.
 
     `or_file` also accepts the one file of a data set.
     """
-    chosen = os.environ.get(VARIABLE, "") if named is None else str(named)
+    chosen = os.environ.get(VARIABLE, "") if data is None else str(data)
     if not chosen:
-        raise InputError(f"no folder of data sets is named; pass --data or set {VARIABLE}")
+        raise InputError(f"no folder of data sets is named; pass `data` or set {VARIABLE}")
     try:
         exists = Path(chosen).is_dir() or (or_file and Path(chosen).is_file())
     except OSError as error:
         raise InputError(f"cannot read {chosen}: {error.strerror or error}; check its permissions") from error
     if not exists:
-        raise InputError(f"{chosen!r} is not a folder of data sets; pass --data or set {VARIABLE}")
+        raise InputError(f"{chosen!r} is not a folder of data sets; pass `data` or set {VARIABLE}")
     if not os.access(chosen, os.R_OK, effective_ids=os.access in os.supports_effective_ids):
         raise InputError(f"cannot read {chosen}: Permission denied; check its permissions")
     return Path(chosen)

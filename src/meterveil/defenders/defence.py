@@ -162,8 +162,8 @@ def _common_library(sources: Sequence[TrainedRun | Bundle], path: Path | None) -
     chosen = known[0] if known and path is None else read_library(path)
     if any(library.digest() != chosen.digest() for library in known):
         raise InputError(
-            "a run was trained with signatures that differ from the others' or from --library; leave "
-            "--library out, and use runs with different signatures one at a time"
+            "a run was trained with signatures that differ from the others' or from `library`; leave "
+            "`library` out, and use runs with different signatures one at a time"
         )
     return chosen
 

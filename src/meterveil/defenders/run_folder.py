@@ -178,10 +178,10 @@ def make_room(folder: Path, method: str, *, replace_unfinished: bool = False) ->
     if document["format"] != own_format:
         raise InputError(
             f"{folder} holds a training by another method ({document['format']}); "
-            "give --out another folder, or remove this one"
+            "give `out` another folder, or remove this one"
         )
     if document["status"] != FINISHED and not replace_unfinished:
-        raise InputError(f"{folder} holds an unfinished training; add --resume, or give --out another folder")
+        raise InputError(f"{folder} holds an unfinished training; add --resume, or give `out` another folder")
     for name in (CHECKPOINT, LIBRARY, "probe.json", RUN):
         (folder / name).unlink(missing_ok=True)
 
@@ -207,7 +207,7 @@ def read_checkpoint(path: Path, key: str) -> tuple[dict[str, Any], dict[str, Arr
     if document.get("key") != key:
         raise InputError(
             f"{path} belongs to another training; resume with the same data, settings and version, or give "
-            "--out another folder"
+            "`out` another folder"
         )
     groups: dict[str, Arrays] = {}
     for name, array in flat.items():
