@@ -18,6 +18,4 @@ def record(name: str, value: float, unit: str, target: str) -> None:
 
 def _commit() -> str:
     command = ["git", "rev-parse", "--short", "HEAD"]
-    return subprocess.run(
-        command, cwd=LATEST.parent, capture_output=True, text=True, check=True
-    ).stdout.strip()
+    return subprocess.run(command, cwd=LATEST.parent, capture_output=True, text=True, check=True).stdout.strip()

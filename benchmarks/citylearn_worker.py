@@ -46,9 +46,7 @@ def write_files(folder: Path) -> Path:
     columns = {f"{name}{later}": zeros for name in (*weather, *sun) for later in ahead}
     pd.DataFrame(columns).to_csv(folder / "weather.csv", index=False)
     price = np.where(minute % 1440 < 420, 0.1317, 0.3075)
-    pd.DataFrame({f"electricity_pricing{later}": price for later in ahead}).to_csv(
-        folder / "pricing.csv", index=False
-    )
+    pd.DataFrame({f"electricity_pricing{later}": price for later in ahead}).to_csv(folder / "pricing.csv", index=False)
     (folder / "schema.json").write_text(json.dumps(schema(folder)))
     return folder / "schema.json"
 

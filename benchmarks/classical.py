@@ -129,9 +129,7 @@ def fhmm_speedup(python: str, folder: Path, sizes: list[int], days: int) -> floa
     joint["start"] /= joint["start"].sum()
     joint["transition"] /= joint["transition"].sum(axis=1, keepdims=True)
     variance_w2 = np.full(len(joint["mean_w"]), VARIANCE_W2)
-    theirs, path = hmmlearn_seconds(
-        python, folder, {**joint, "variance_w2": variance_w2, "reading_w": seen.reading_w}
-    )
+    theirs, path = hmmlearn_seconds(python, folder, {**joint, "variance_w2": variance_w2, "reading_w": seen.reading_w})
     same = np.mean(np.ravel_multi_index(tuple(viterbi(chains, seen)), sizes) == path)
     if same < 0.999:
         sys.exit(f"the decoders agree on {same:.2%} of the minutes only")
@@ -159,9 +157,7 @@ def main() -> None:
         python = python_with_hmmlearn(Path(name))
         for model, (sizes, days) in MODELS.items():
             target = ">= 5" if model == "3_states_and_rest" else "for orientation"
-            figures.append(
-                (f"fhmm_over_hmmlearn.{model}", fhmm_speedup(python, Path(name), sizes, days), target)
-            )
+            figures.append((f"fhmm_over_hmmlearn.{model}", fhmm_speedup(python, Path(name), sizes, days), target))
     for name, value, target in figures:
         record(f"classical.{name}", round(value, 2), "x", target)
         table.add_row(name, f"{value:.1f} x", target)

@@ -17,9 +17,7 @@ HOURS = 1.0 / 60.0
 class PlainHousehold(gymnasium.Env[npt.NDArray[np.float32], int]):
     """Replay signatures against a day of load; an action starts one when none is running."""
 
-    def __init__(
-        self, load_w: Sequence[float], price: Sequence[float], signatures: Sequence[Sequence[float]]
-    ) -> None:
+    def __init__(self, load_w: Sequence[float], price: Sequence[float], signatures: Sequence[Sequence[float]]) -> None:
         self.load_w = load_w
         self.price = price
         self.signatures = signatures

@@ -51,12 +51,7 @@ FALLBACK = MEASURE.format(
     imports="from meterveil.data import channels\nchannels.add_up = None",
     read="total = channels.read_channel(path).watts.sum()",
 )
-SCRIPTS = {
-    "pandas": PANDAS,
-    "meterveil": METERVEIL,
-    "meterveil, cached": METERVEIL,
-    "meterveil, fallback": FALLBACK,
-}
+SCRIPTS = {"pandas": PANDAS, "meterveil": METERVEIL, "meterveil, cached": METERVEIL, "meterveil, fallback": FALLBACK}
 
 
 def generate(path: Path, lines: int) -> None:

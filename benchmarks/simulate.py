@@ -83,10 +83,7 @@ def parallel_rate(batch: int, processes: int = CORES, rounds: int = 10) -> float
     """Measure processes that start each round together; a round lasts as long as its slowest."""
     context = multiprocessing.get_context("spawn")
     barrier, ends = context.Barrier(processes), context.Array("d", processes * rounds, lock=False)
-    parts = [
-        context.Process(target=_take_part, args=(batch, rounds, barrier, slot, ends))
-        for slot in range(processes)
-    ]
+    parts = [context.Process(target=_take_part, args=(batch, rounds, barrier, slot, ends)) for slot in range(processes)]
     for part in parts:
         part.start()
     for part in parts:
@@ -124,9 +121,7 @@ def plain_rate(days: int = 32) -> float:
 def adapter_rate(days: int = 8) -> float:
     """Measure the package's own Gymnasium view, asked whenever nothing is running."""
     scenario = fleet(days)
-    env = HouseholdEnv(
-        EnvParams(Battery(), synthetic.decoy_library()), scenario, lambda *step: -step[-1].cost
-    )
+    env = HouseholdEnv(EnvParams(Battery(), synthetic.decoy_library()), scenario, lambda *step: -step[-1].cost)
 
     def day(row: int) -> None:
         rng, over = np.random.default_rng(row), False

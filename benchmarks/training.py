@@ -159,9 +159,7 @@ def products_share(arguments: TrainingArguments) -> float:
     probe_reward._WORTH_SHARING = shared_out
     events = profiled.events()
     inside = sum(event.cpu_time_total for event in events if event.name == "probe")
-    products = sum(
-        event.self_cpu_time_total for event in events if event.name in PRODUCTS and _within(event, "probe")
-    )
+    products = sum(event.self_cpu_time_total for event in events if event.name in PRODUCTS and _within(event, "probe"))
     return products / inside
 
 

@@ -74,9 +74,7 @@ class Curve:
         described["learned_from"] = self.trial.training_label
         return run_of(self.trial, houses, names, **described, **point._asdict())
 
-    def measure(
-        self, point: Point, houses: Houses, names: Sequence[str], run: str, workers: int = 2
-    ) -> list[Figure]:
+    def measure(self, point: Point, houses: Houses, names: Sequence[str], run: str, workers: int = 2) -> list[Figure]:
         """Fit attackers on training days that the defence masked, and score them on masked test days."""
         trial = self.trial
         options: Options = {"workers": workers, "epochs": point.epochs}
@@ -107,9 +105,7 @@ class Curve:
         return [copy.day(day) for copy in copies for day in copy.days()]
 
 
-def measure_curve(
-    curve: Curve, points: Sequence[Point], houses: Houses, names: Sequence[str], folder: Path
-) -> None:
+def measure_curve(curve: Curve, points: Sequence[Point], houses: Houses, names: Sequence[str], folder: Path) -> None:
     """Record the scores without a defence, and each point as soon as it is measured."""
     clean_names = tuple(dict.fromkeys((*names, PRIOR)))
     clean = run_of(curve.trial, houses, clean_names)
@@ -172,9 +168,7 @@ def figure(curve: Recorded, defence: str) -> go.Figure:
         for name, line in lines[metric].items():
             traces.append(_curve(name, line, ticks))
             if name in clean:
-                traces.append(
-                    _level(f"{label(name)} without a defence", clean[name], ticks, "dot", colour(name))
-                )
+                traces.append(_level(f"{label(name)} without a defence", clean[name], ticks, "dot", colour(name)))
         if PRIOR in clean:
             traces.append(_level("prior (never looks)", clean[PRIOR], ticks, "dash", COLOURS[PRIOR]))
         for trace in traces:

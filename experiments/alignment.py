@@ -189,8 +189,7 @@ class Panel:
         manager = ManagerPolicy(network, self.setup.library.n_actions, self.settings.masked)
         played = act(manager, self.setup, self.days, plays, seed)
         attacked = {
-            name: attacker_risk(played, reward, attacker, self.truth)
-            for name, attacker in self.attackers.items()
+            name: attacker_risk(played, reward, attacker, self.truth) for name, attacker in self.attackers.items()
         }
         family = Risk(*(np.mean(parts, axis=0) for parts in zip(*attacked.values(), strict=True)))
         risks = {PROBE: probe_risk(played, reward), **attacked, FAMILY: family}
@@ -207,9 +206,7 @@ class Panel:
             to_go[name, "hours"] = hours_to_go(played, risk.hours, reach)
         weights = advantage(played, np.stack(list(to_go.values()), axis=1))
         factors = scores(network, played.decisions)
-        return {
-            case: gradients(played, factors, weight) for case, weight in zip(to_go, weights.T, strict=True)
-        }
+        return {case: gradients(played, factors, weight) for case, weight in zip(to_go, weights.T, strict=True)}
 
 
 def _compare(gradient: Mapping[tuple[str, str], FloatArray]) -> dict[tuple[str, str], Alignment]:
@@ -275,9 +272,7 @@ def measure_house(name: str, data: Path, setup: Setup, plays: int, results: Path
         measured = {snapshot.update: panel.measure(snapshot.network, plays) for snapshot in managers}
     figures = [row for update, part in measured.items() for row in figures_of(name, update, part, len(days))]
     about = {"house": chosen.house, "library": setup.library.digest()[:12], "preset": "fast", "plays": plays}
-    study.record(
-        results, "alignment", f"alignment_{name}", figures, {**about, "days": [str(day) for day in days]}
-    )
+    study.record(results, "alignment", f"alignment_{name}", figures, {**about, "days": [str(day) for day in days]})
 
 
 def _channel(household: Household, target: str, days: Days, setup: Setup) -> FloatArray:

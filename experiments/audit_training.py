@@ -101,9 +101,7 @@ class Network(nn.Module):
     def __init__(self, appliances: int) -> None:
         super().__init__()
         self.stem = nn.Conv1d(CHANNELS, WIDTH, STEM_MINUTES, padding=STEM_MINUTES // 2)
-        self.wide = nn.ModuleList(
-            nn.Conv1d(WIDTH, WIDTH, 3, padding=reach, dilation=reach) for reach in DILATIONS
-        )
+        self.wide = nn.ModuleList(nn.Conv1d(WIDTH, WIDTH, 3, padding=reach, dilation=reach) for reach in DILATIONS)
         self.mix = nn.ModuleList(nn.Conv1d(WIDTH, WIDTH, 1) for _ in DILATIONS)
         self.head = nn.Conv1d(WIDTH, appliances, 1)
         for layer in self.mix:
@@ -154,9 +152,7 @@ def onnx_bytes(network: Network) -> bytes:
     return cast(bytes, model.SerializeToString(deterministic=True))
 
 
-def train(
-    sources: Sequence[Source], recipe: Recipe, report: Callable[[int, float], None] | None = None
-) -> Network:
+def train(sources: Sequence[Source], recipe: Recipe, report: Callable[[int, float], None] | None = None) -> Network:
     """Train the network with a one-cycle learning rate."""
     torch.manual_seed(recipe.seed)
     torch.set_num_threads(1)
@@ -234,9 +230,7 @@ def _mixed_case(model: Model, made: Batch) -> dict[str, Case]:
     """Take the appliances of a mixed home whose every minute is labelled."""
     logits = model.answer(made.seen)[0].astype(np.float64)
     return {
-        name: Case(logits[row], made.on[0, row] > 0)
-        for row, name in enumerate(TARGETS)
-        if made.weight[0, row].all()
+        name: Case(logits[row], made.on[0, row] > 0) for row, name in enumerate(TARGETS) if made.weight[0, row].all()
     }
 
 
@@ -312,9 +306,7 @@ def make_card(weights: bytes, folder: Path, recipe: Recipe) -> dict[str, Any]:
         if (folder / path).is_dir():
             homes[name] = (part, load(folder / path, part.house))
     homes["synthetic"] = (Part(0, date.min, date.min), load("synthetic", days=28))
-    calibration = {
-        name: _days(home, part.calibrate_from, part.measure_from) for name, (part, home) in homes.items()
-    }
+    calibration = {name: _days(home, part.calibrate_from, part.measure_from) for name, (part, home) in homes.items()}
     trained_on = [piece for name in homes if name.startswith("ukdale") for piece in calibration[name]]
     unseen = [piece for name in UNSEEN_HOMES for piece in calibration.get(name, [])]
     decisions = decide(weights, trained_on, unseen, np.random.default_rng(recipe.seed))
@@ -327,8 +319,7 @@ def make_card(weights: bytes, folder: Path, recipe: Recipe) -> dict[str, Any]:
         "parts": [{key: str(value) for key, value in asdict(part).items()} for part in PARTS],
         "decisions": {name: asdict(decision) for name, decision in decisions.items()},
         "accuracy": {
-            name: measure(model, _days(home, part.measure_from, date.max))
-            for name, (part, home) in homes.items()
+            name: measure(model, _days(home, part.measure_from, date.max)) for name, (part, home) in homes.items()
         },
     }
 

@@ -109,9 +109,7 @@ def delivery_of(defence: Defence, setup: Setup, scenario: Scenario, seed: int = 
     return Delivery(float(charges.mean()), charged, discharged, float((moved_kwh == 0.0).mean()))
 
 
-def figures_of(
-    dataset: str, name: str, hours: Hours, delivery: Delivery | None, days: int
-) -> list[dict[str, Any]]:
+def figures_of(dataset: str, name: str, hours: Hours, delivery: Delivery | None, days: int) -> list[dict[str, Any]]:
     """List the figures of one defence: single ones, and the hourly ones with the hour as `x`."""
     single = {metric: getattr(hours, metric) for metric in ("spent_hour", "net_kwh", "soc_end")}
     single |= delivery._asdict() if delivery else {}
@@ -135,9 +133,7 @@ def draw(table: pd.DataFrame, dataset: str, path: Path) -> None:
     for key, part in hourly.sort_values("x").groupby(["row", "metric"], sort=False):
         name, metric = map(str, key)
         row, values = list(PANELS).index(metric) + 1, part["value"].tolist()
-        line = go.Scatter(
-            x=list(range(25)), y=[*values, values[-1]], name=name, legendgroup=name, mode="lines"
-        )
+        line = go.Scatter(x=list(range(25)), y=[*values, values[-1]], name=name, legendgroup=name, mode="lines")
         line.update(showlegend=row == 1, line={"color": colours[name], "width": 2, "shape": "hv"})
         panels.add_trace(line, row, 1)
     for row in (1, 2):
@@ -168,9 +164,7 @@ def _hourly(minutes: FloatArray) -> FloatArray:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure the given defences and draw all recorded ones."""
     parser = study.options(__doc__ or "")
-    parser.add_argument(
-        "defences", nargs="*", help="names, runs or folders of runs, as for meterveil evaluate"
-    )
+    parser.add_argument("defences", nargs="*", help="names, runs or folders of runs, as for meterveil evaluate")
     parser.add_argument("--on", choices=["redd", "ukdale"], required=True)
     options = parser.parse_args(arguments)
     if not options.picture:
@@ -186,9 +180,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             settings = {"house": chosen.house, **defence.settings, "plays": PLAYS}
             key = f"behaviour_{options.on}_{defence.name.replace(':', '_')}"
             study.record(options.results, "behaviour", key, figures, settings)
-    draw(
-        study.read(options.results, "behaviour"), options.on, options.pictures / f"behaviour-{options.on}.png"
-    )
+    draw(study.read(options.results, "behaviour"), options.on, options.pictures / f"behaviour-{options.on}.png")
 
 
 if __name__ == "__main__":

@@ -261,8 +261,7 @@ def align(probe: FloatArray, attack: FloatArray, seed: int = 0) -> Alignment:
     drawn = rng.multinomial(plays, np.full(plays, 1.0 / plays), RESAMPLES).astype(np.float64)
     weights = np.concatenate([np.ones((1, plays)), drawn])
     inner, own, other = (
-        _pairs(first @ second.T, weights)
-        for first, second in ((probe, attack), (probe, probe), (attack, attack))
+        _pairs(first @ second.T, weights) for first, second in ((probe, attack), (probe, probe), (attack, attack))
     )
     # Where noise leaves a gradient no norm, only the sign is known, and gamma is unbounded.
     square = np.where((own > 0.0) & (other > 0.0), own * other, 0.0)

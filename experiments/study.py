@@ -55,9 +55,4 @@ def record(
     order = [column for column in ("dataset", "row", "metric", "x") if column in table]
     text = table.sort_values(order, kind="stable").to_csv(index=False, float_format=f"%.{DIGITS}g")
     runs = read_runs(folder) | {key: Run(key, settings, commit=current_commit())}
-    outputs.write_all(
-        {
-            path: outputs.text_writer(text),
-            folder / RUNS: outputs.text_writer(runs_text(runs.values())),
-        }
-    )
+    outputs.write_all({path: outputs.text_writer(text), folder / RUNS: outputs.text_writer(runs_text(runs.values()))})

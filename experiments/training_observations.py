@@ -178,9 +178,7 @@ def observe(house: House, curves: dict[str, ManagerSettings]) -> list[dict[str, 
         probe = train_probe(kind, house.household, house.protocol.training, 0)
         observe_probe(house, probe, figures)
     formula = Probe("identity", probe.scaler)
-    trained = {
-        name: train(settings, house.setup, house.learning, formula) for name, settings in curves.items()
-    }
+    trained = {name: train(settings, house.setup, house.learning, formula) for name, settings in curves.items()}
     managers = {"chance": house.random_manager, **{name: run.policy for name, run in trained.items()}}
     observe_managers(house, managers, ProbeReward(formula, house.validation), figures)
     observe_curves(trained, figures)
@@ -198,9 +196,7 @@ def observe_probe(house: House, probe: Probe, figures: Figures) -> None:
         figures.add(row, "error_w", errors.error_w[number], errors.rms_w[number])
 
 
-def observe_managers(
-    house: House, managers: dict[str, ManagerPolicy], reward: ProbeReward, figures: Figures
-) -> None:
+def observe_managers(house: House, managers: dict[str, ManagerPolicy], reward: ProbeReward, figures: Figures) -> None:
     """Measure what managers do, and the reward of random replays by their length."""
     for name, manager in managers.items():
         behaviour, moved = habit(house, manager, reward)

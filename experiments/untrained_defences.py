@@ -48,10 +48,7 @@ WORDS = {
 """Defence -> what it does, and its source."""
 
 SHORT_HEAD = ("name", "what it does", "source", "kWh a day", "SoC at midnight", "SoC-neutral cost a day")
-LONG_HEAD = (
-    *("name", "kWh a day", "least and most", "SoC at midnight", "RMS W", "flat", "total cost"),
-    "neutral cost",
-)
+LONG_HEAD = (*("name", "kWh a day", "least and most", "SoC at midnight", "RMS W", "flat", "total cost"), "neutral cost")
 
 
 class Figures(NamedTuple):
@@ -153,9 +150,7 @@ def put(page: str, mark: str, text: str) -> str:
 
 def main() -> None:
     """Measure all defences and fill the tables."""
-    figures = {
-        title: {name: measure(name, record) for name in DEFENDERS} for title, record in records().items()
-    }
+    figures = {title: {name: measure(name, record) for name in DEFENDERS} for title, record in records().items()}
     longest = list(figures)[-1]
     page = put(PAGE.read_text(), "defences", short_table(longest, figures[longest]))
     long_tables = "\n\n".join(long_table(title, part) for title, part in figures.items())

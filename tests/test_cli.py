@@ -101,10 +101,7 @@ def test_help_lists_verbs_defences_and_shell_completion(meterveil):
 
 
 def test_the_shell_completes_verbs_and_defences(tmp_path):
-    for typed, expected in (
-        ("meterveil sim", "simulate"),
-        ("meterveil simulate --defence rand", "random_equal"),
-    ):
+    for typed, expected in (("meterveil sim", "simulate"), ("meterveil simulate --defence rand", "random_equal")):
         words = {"COMP_WORDS": typed, "COMP_CWORD": str(len(typed.split()) - 1)}
         env = {**os.environ, **words, "_METERVEIL_COMPLETE": "complete_bash"}
         assert expected in shell(cwd=tmp_path, env=env).stdout
@@ -140,9 +137,7 @@ def test_errors_are_red_in_a_terminal_unless_no_color_is_set(tmp_path, colour, i
     plain = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "FORCE_COLOR")}
     reader, writer = pty.openpty()
     command = [*COMMAND, "simulate", "--capacity-kwh", "0"]
-    subprocess.run(
-        command, stderr=writer, cwd=tmp_path, env={**plain, **colour, "TERM": "xterm"}, check=False
-    )
+    subprocess.run(command, stderr=writer, cwd=tmp_path, env={**plain, **colour, "TERM": "xterm"}, check=False)
     os.close(writer)
     output = os.read(reader, 10_000).decode()
     assert "--capacity-kwh is 0" in output
@@ -342,13 +337,7 @@ REFUSED = {
     "broken.json: a signature library must be JSON": ["simulate", "--library", "broken.json"],
     "there is no tariff 'cheap'; allowed is paper": ["simulate", "--tariff", "cheap"],
     "broken.json is a file; give a folder": ["simulate", "--out", "broken.json"],
-    "cannot write broken.json/out: Not a directory": [
-        "data",
-        "show",
-        "synthetic",
-        "--out",
-        "broken.json/out",
-    ],
+    "cannot write broken.json/out: Not a directory": ["data", "show", "synthetic", "--out", "broken.json/out"],
     "taken holds day.html that meterveil did not write": ["simulate", "--out", "taken"],
     "it records 2024-04-15 to 2024-04-28": ["data", "show", "synthetic", "--day", "2020-01-01"],
     "nowhere does not exist": ["data", "show", "nowhere"],

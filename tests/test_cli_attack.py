@@ -80,9 +80,7 @@ def test_recorded_figures_are_shown_without_data(meterveil, tmp_path):
 
 
 def test_recorded_figures_are_shown_where_nothing_can_be_fitted(tmp_path):
-    results.write(
-        tmp_path / "results", [figure(attacker="co", appliance="fridge", metric="f1", value=0.5)], []
-    )
+    results.write(tmp_path / "results", [figure(attacker="co", appliance="fridge", metric="f1", value=0.5)], [])
     code = (
         "import sys; sys.modules.update(dict.fromkeys(['torch', 'joblib', 'safetensors', 'scipy'])); "
         "from meterveil.cli import app; app(['attack', 'redd', '--recorded'])"

@@ -118,9 +118,7 @@ def entry(recorded):
 
 
 def problems(folder, figures):
-    return " | ".join(
-        f"{where}: {what}" for where, what in read_submission(written(folder, figures)).problems
-    )
+    return " | ".join(f"{where}: {what}" for where, what in read_submission(written(folder, figures)).problems)
 
 
 def test_a_complete_submission_is_copied_and_ranked(entry, recorded, tmp_path):

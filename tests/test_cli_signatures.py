@@ -105,10 +105,7 @@ def test_a_picture_shows_half_an_hour_at_least_and_the_strongest_minute_whole():
         assert strongest_w < axis.range[1] < 1.2 * strongest_w
     assert {axis.range for axis in figure.select_xaxes()} == {(0, 35)}
     heads = [head.text for head in figure.layout.annotations]
-    assert heads[:2] == [
-        "<b>kettle</b>, house 1<br>5 min, median 1,980 W",
-        "<b>kettle</b><br>9 min, median 2,436 W",
-    ]
+    assert heads[:2] == ["<b>kettle</b>, house 1<br>5 min, median 1,980 W", "<b>kettle</b><br>9 min, median 2,436 W"]
 
 
 REFUSED = {
@@ -116,11 +113,7 @@ REFUSED = {
     "'nowhere' is not a folder of data sets; pass --data": ["build", "--data", "nowhere"],
     "empty is a folder without data of a known kind": ["build", "--data", "empty"],
     "none of 20 uses of kettle, toaster": ["build", "--data", "weak"],
-    "--out 'library.txt' does not end in .json": [
-        "build",
-        "--out",
-        "library.txt",
-    ],
+    "--out 'library.txt' does not end in .json": ["build", "--out", "library.txt"],
     "holds foreign.json that meterveil did not write": ["build", "--data", "weak", "--out", "foreign.json"],
     'foreign.json: a signature library must be a JSON object with "format"': ["show", "foreign.json"],
     "cannot read none.json: No such file": ["show", "none.json"],

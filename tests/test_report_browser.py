@@ -68,9 +68,7 @@ def test_unfolded_every_chart_is_drawn_and_only_boxes_scroll_sideways(opened, ad
 def test_a_verdict_has_a_colour_of_its_own(opened):
     page, _, _ = opened
     colours = {
-        sign: page.locator(f"td.verdict:has-text('{sign}')").first.evaluate(
-            "cell => getComputedStyle(cell).color"
-        )
+        sign: page.locator(f"td.verdict:has-text('{sign}')").first.evaluate("cell => getComputedStyle(cell).color")
         for sign in ("≈", "▲", "▼")
     }
     assert len({*colours.values(), page.evaluate("getComputedStyle(document.body).color")}) == 4

@@ -135,8 +135,7 @@ def test_each_day_is_told_when_it_is_done():
 
 
 @pytest.mark.parametrize(
-    ("start", "days"),
-    [(date(2024, 4, 14), 1), (date(2024, 4, 18), 1), (DAY, 4), (DAY, 3_000_000), (DAY, 10**30)],
+    ("start", "days"), [(date(2024, 4, 14), 1), (date(2024, 4, 18), 1), (DAY, 4), (DAY, 3_000_000), (DAY, 10**30)]
 )
 def test_days_outside_the_record_are_refused_with_its_span(start, days):
     with pytest.raises(InputError, match="whole days run from 2024-04-15 to 2024-04-17"):

@@ -76,9 +76,7 @@ def left_out(group: Group, own: Container[str]) -> dict[str, str]:
     for name, points in _offered(group).items():
         what = " and ".join(_described(group, point) for point in points)
         if name in own:
-            reasons[name] = (
-                f"{what} is left out: {name} is meterveil's own; give its entry point another name"
-            )
+            reasons[name] = f"{what} is left out: {name} is meterveil's own; give its entry point another name"
         elif not _NAME.fullmatch(name):
             reasons[name] = f"{what} is left out: a name has letters, digits and _ only; give it another"
     return reasons
@@ -117,9 +115,7 @@ def _only(group: Group, name: str) -> EntryPoint:
     points = _offered(group)[name]
     if len(points) > 1:
         several = " and ".join(_package(point) for point in points)
-        raise InputError(
-            f"the packages {several} both offer the {group.kind} {name!r}; uninstall one of them"
-        )
+        raise InputError(f"the packages {several} both offer the {group.kind} {name!r}; uninstall one of them")
     return points[0]
 
 

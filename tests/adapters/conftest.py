@@ -18,15 +18,11 @@ def params() -> EnvParams:
 
 @pytest.fixture(scope="session")
 def scenario() -> Scenario:
-    return stack(
-        [_day(np.random.default_rng(row), minutes) for row, minutes in enumerate([300, 240, 360, 300])]
-    )
+    return stack([_day(np.random.default_rng(row), minutes) for row, minutes in enumerate([300, 240, 360, 300])])
 
 
 def _day(rng: np.random.Generator, minutes: int) -> Scenario:
     load_w = rng.gamma(2.0, 200.0, (1, 60 + minutes)) + 2000.0 * (rng.random((1, 60 + minutes)) < 0.1)
     load_w[0, 200:220] = np.nan
     clock = np.arange(300, 360 + minutes)[None] % 1440
-    return Scenario(
-        load_w, clock, np.zeros_like(clock), PAPER_TARIFF.price(clock, clock), np.array([minutes]), lead=60
-    )
+    return Scenario(load_w, clock, np.zeros_like(clock), PAPER_TARIFF.price(clock, clock), np.array([minutes]), lead=60)

@@ -42,9 +42,7 @@ def test_the_name_in_gymnasium_works_without_importing_the_package_first():
         "_, reward, *_ = env.step(1);"
         "print(env.action_space.n, first.shape, reward > 0)"
     )
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=True
-    )
+    done = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["21", "(6,)", "True"]
 
 

@@ -37,9 +37,7 @@ def play(vec, seed, steps=400):
 
 
 def test_a_batch_is_as_many_monitored_households_step_by_step(batch, params, scenario):
-    singles = DummyVecEnv(
-        [lambda: Monitor(HouseholdEnv(params, scenario, rms_disturbance_kw)) for _ in range(SLOTS)]
-    )
+    singles = DummyVecEnv([lambda: Monitor(HouseholdEnv(params, scenario, rms_disturbance_kw)) for _ in range(SLOTS)])
     ours, theirs = play(batch, 11), play(singles, 11)
     np.testing.assert_array_equal(ours[0], theirs[0])
     finished = 0

@@ -33,8 +33,7 @@ def test_of_the_chosen_minutes_eight_in_ten_are_masked_and_one_in_ten_is_random(
 def test_bert4nilm_masks_minutes_only_in_the_first_part_of_the_training():
     model, windows = bert4nilm.network(3).eval(), batch()
     early, late = (
-        [bert4nilm.loss(model, windows, done).item() for _ in range(2)]
-        for done in (0.0, bert4nilm.MASKED_UNTIL)
+        [bert4nilm.loss(model, windows, done).item() for _ in range(2)] for done in (0.0, bert4nilm.MASKED_UNTIL)
     )
     assert early[0] != early[1]
     assert late[0] == late[1]
@@ -61,9 +60,7 @@ def gradients(network, done, windows=None):
     torch.manual_seed(1)
     network.zero_grad()
     electricity.loss(network, windows or batch(), done).backward()
-    return {
-        name: weight.grad.clone() for name, weight in network.named_parameters() if weight.grad is not None
-    }
+    return {name: weight.grad.clone() for name, weight in network.named_parameters() if weight.grad is not None}
 
 
 def test_electricity_pre_trains_both_networks_without_targets_and_fine_tunes_the_discriminator():

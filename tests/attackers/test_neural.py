@@ -24,9 +24,7 @@ def examples(household, recipe, targets=("kettle",)):
     days = training_and_validation_days(household)
     series = [series_of(household, targets, part) for part in days]
     scaling = scaling_of(series[0], targets)
-    return [
-        Examples.of(part, targets, scaling, recipe.window, recipe.output, recipe.clock) for part in series
-    ]
+    return [Examples.of(part, targets, scaling, recipe.window, recipe.output, recipe.clock) for part in series]
 
 
 @EVERY
@@ -94,9 +92,7 @@ def test_a_training_without_a_finite_loss_is_an_error():
 def test_the_validation_days_change_neither_the_scaling_nor_the_weights():
     calm, wild = home(), home()
     wild.aggregate_w[-1440:] *= 3.0
-    first, second = (
-        small("dae", epochs=1).fit([house], ["kettle"], RNG()).arrays() for house in (calm, wild)
-    )
+    first, second = (small("dae", epochs=1).fit([house], ["kettle"], RNG()).arrays() for house in (calm, wild))
     assert all(np.array_equal(first[label], second[label]) for label in first)
 
 

@@ -42,12 +42,7 @@ def paper_house(request, real_data):
         held_out = protocol.held_out(house.select(["fridge", "kettle", "microwave"]))[:14]
     targets = protocol.present_targets(house, protocol.test[0])
     training = house.between(protocol.training[0], protocol.training[-1] + timedelta(days=1))
-    return (
-        request.param,
-        training.select(targets),
-        [house.select(targets).day(day) for day in held_out],
-        targets,
-    )
+    return (request.param, training.select(targets), [house.select(targets).day(day) for day in held_out], targets)
 
 
 def table(attacker, house, head=False):

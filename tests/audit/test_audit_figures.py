@@ -43,8 +43,7 @@ def test_truth_and_guesses_have_their_own_marks():
     figure = agreement_figure(MINUTES, {"kettle": {"true": on, "fhmm": on, "shipped": on * np.nan}})
     marks = figure.data[0]
     shown = [
-        (lane, mark, length / 60_000)
-        for lane, mark, length in zip(marks.y, marks.customdata, marks.x, strict=True)
+        (lane, mark, length / 60_000) for lane, mark, length in zip(marks.y, marks.customdata, marks.x, strict=True)
     ]
     assert [one for one in shown if one[1]] == [("true", 1, 10), ("fhmm", 2, 10)]
     assert shown[-1] == ("shipped", 0, 1440)

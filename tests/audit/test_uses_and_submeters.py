@@ -44,9 +44,7 @@ def test_scores_of_perfect_empty_and_impossible_readings():
 def test_a_second_appliance_of_a_kind_is_scored_like_the_first():
     washing_w = np.zeros(600)
     washing_w[100:120] = washing_w[140:160] = 500.0
-    first, second = (
-        score(name, washing_w, washing_w / 500.0) for name in ("washing_machine", "washing_machine_2")
-    )
+    first, second = (score(name, washing_w, washing_w / 500.0) for name in ("washing_machine", "washing_machine_2"))
     assert first == second
     assert second.uses == 1
 

@@ -38,9 +38,7 @@ def table(*figures):
 def scored(name, appliance, **scores):
     """List the figures of an attacker on an appliance of REDD's paper day."""
     labels = {"threat": "clean", "training": "10 days", "attacker": name, "appliance": appliance}
-    return [
-        Figure("redd", 2, "paper", metric=metric, value=value, **labels) for metric, value in scores.items()
-    ]
+    return [Figure("redd", 2, "paper", metric=metric, value=value, **labels) for metric, value in scores.items()]
 
 
 BLIND = [*scored("mean", "fridge", rmse=50.0, f1=0.6), *scored("off", "fridge", rmse=70.0, f1=0.0)]
@@ -104,9 +102,7 @@ def test_neither_the_aggregate_nor_other_predictors_fall_short():
     assert rows[1:] == [["co", "fridge", "RMSE W", "60.0", "mean", "50.0"]]
 
 
-@pytest.mark.parametrize(
-    ("dataset", "short"), [("redd", {"co", "fhmm", "nilmformer"}), ("ukdale", {"co", "dae"})]
-)
+@pytest.mark.parametrize(("dataset", "short"), [("redd", {"co", "fhmm", "nilmformer"}), ("ukdale", {"co", "dae"})])
 def test_recorded_figures_show_who_does_not_beat_the_baselines(dataset, short):
     tables = strength_tables(results.read(RESULTS), dataset)
     [paper] = [t for t in tables if (t.iloc[0]["days"], t.iloc[0]["aggregate"]) == ("paper", "mains")]

@@ -5,15 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from meterveil.bench.cases import (
-    BEST_F1,
-    Case,
-    cases_of,
-    headline,
-    headline_by_seed,
-    significant,
-    strongest,
-)
+from meterveil.bench.cases import BEST_F1, Case, cases_of, headline, headline_by_seed, significant, strongest
 from meterveil.bench.estimates import deviation, welch_p
 from meterveil.bench.figures import gap_figures
 from meterveil.core.battery import Battery

@@ -72,9 +72,7 @@ def integrated_bits(share_on, step_w):
     ]
     whole = np.sum(densities, axis=0)
     bits = [
-        np.trapezoid(
-            np.where(d > 0, d * np.log2(np.where(d > 0, d, 1) / np.maximum(weight * whole, 1e-300)), 0), grid
-        )
+        np.trapezoid(np.where(d > 0, d * np.log2(np.where(d > 0, d, 1) / np.maximum(weight * whole, 1e-300)), 0), grid)
         for d, weight in zip(densities, (1 - share_on, share_on), strict=True)
     ]
     return float(np.sum(bits))

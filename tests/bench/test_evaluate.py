@@ -278,9 +278,7 @@ def test_what_cannot_be_measured_is_refused(undefended, changes, words):
 def test_the_papers_figures_are_shown_on_its_own_day(home, trial, setup, tmp_path):
     house = ("ukdale", 1)
     training = (HouseDays(*house, trial.training[0].days),)
-    there = dataclasses.replace(
-        trial, training=training, test=HouseDays(*house, trial.test.days[:1]), days="paper"
-    )
+    there = dataclasses.replace(trial, training=training, test=HouseDays(*house, trial.test.days[:1]), days="paper")
     spec = Spec(there, setup, {"fixed": ("co",)}, 2)
     result = evaluate(measure_undefended(spec, {house: home}, 1), find_defence("rule_based"), 1)
     head, row = defence_rows([result])

@@ -69,12 +69,9 @@ def test_unknown_minutes_are_left_out_of_every_score():
     truth = np.where([1, 0, 1, 1, 1, 1], TRUTH_W, NAN)
     prediction = np.where([1, 1, 1, 1, 0, 1], PREDICTION_W, NAN)
     for score in (rmse, mae, sae):
-        assert float(score(truth, prediction)) == pytest.approx(
-            float(score(TRUTH_W[keep], PREDICTION_W[keep]))
-        )
+        assert float(score(truth, prediction)) == pytest.approx(float(score(TRUTH_W[keep], PREDICTION_W[keep])))
     with_gaps, without = (
-        power_detection(*days, threshold_w=1000)
-        for days in ((truth, prediction), (TRUTH_W[keep], PREDICTION_W[keep]))
+        power_detection(*days, threshold_w=1000) for days in ((truth, prediction), (TRUTH_W[keep], PREDICTION_W[keep]))
     )
     assert tuple(map(float, with_gaps)) == tuple(map(float, without)) == (1.0, 0.5, pytest.approx(2 / 3))
 
@@ -123,9 +120,7 @@ def test_f1_lies_between_precision_and_recall_and_swaps_them_with_its_sides(trut
 @given(watts, watts, st.floats(0.01, 100))
 def test_the_energy_error_has_no_unit_and_the_others_have_that_of_power(truth, prediction, scale):
     np.testing.assert_allclose(sae(scale * truth, scale * prediction), sae(truth, prediction), 1e-6, 1e-9)
-    np.testing.assert_allclose(
-        rmse(scale * truth, scale * prediction), scale * rmse(truth, prediction), rtol=1e-9
-    )
+    np.testing.assert_allclose(rmse(scale * truth, scale * prediction), scale * rmse(truth, prediction), rtol=1e-9)
     assert not np.any(mae(truth, prediction) > rmse(truth, prediction) * (1 + 1e-12))
 
 

@@ -41,9 +41,7 @@ def headline(defence="ours", threat="fixed", days="paper", dataset="ukdale", **v
         attacker = next((one for one in ("strongest", "prior") if name.startswith(one)), "all")
         metric = name.removeprefix(f"{attacker}_")
         seeds = 0 if math.isnan(value) else 5
-        cell = Figure(
-            dataset, house, days, "mains", defence, "8/4/8", threat, "10 days", attacker, "all", metric
-        )
+        cell = Figure(dataset, house, days, "mains", defence, "8/4/8", threat, "10 days", attacker, "all", metric)
         found.append(Figure(**{**asdict(cell), "value": value, "seeds": seeds}))
     return found
 
@@ -115,9 +113,7 @@ def test_all_tables_of_the_reproduction_are_recorded_and_a_lost_row_is_listed_wi
     [row] = comparison.missing(report.whole[~is_lost]).to_dict("records")
     assert (row["rows"], row["command"]) == ("cnn", "meterveil reproduce --table probe_ablation")
     few = report.whole.assign(seeds=report.whole["seeds"].clip(upper=2))
-    assert "meterveil reproduce --table overall_transfer --dataset redd" in set(
-        comparison.missing(few)["command"]
-    )
+    assert "meterveil reproduce --table overall_transfer --dataset redd" in set(comparison.missing(few)["command"])
 
 
 def test_adaptive_tables_hold_only_rows_that_adaptive_attackers_have_read(report):
@@ -244,11 +240,7 @@ def test_every_file_is_written_and_the_page_is_small(report, tmp_path):
     assert page.stat().st_size < 1_500_000
     names = {path.name for path in (tmp_path / "out/tables").iterdir()}
     assert {"claims.csv", "claims.tex", "attacker_redd.tex", "many_days_adaptive_redd.tex"} <= names
-    assert {
-        "battery_sensitivity.csv",
-        "battery_sensitivity_ukdale.tex",
-        "leaderboard_ukdale_paper.csv",
-    } <= names
+    assert {"battery_sensitivity.csv", "battery_sensitivity_ukdale.tex", "leaderboard_ukdale_paper.csv"} <= names
     rows = pd.read_csv(tmp_path / "out/tables/baseline_comparison.csv")
     ours = rows[(rows.dataset == "ukdale") & (rows.label == "ours") & (rows.metric == "total_cost")]
     assert ours[["paper", "value", "verdict"]].values.tolist() == [[-0.764, 0.981396, "worse"]]
@@ -262,9 +254,7 @@ def test_every_file_is_written_and_the_page_is_small(report, tmp_path):
 
 def test_two_tables_are_compared_digit_by_digit_all_but_times():
     here = table_of(*headline(rmse_increase_percent=101.8, f1_reduction_percent=60.0, training_seconds=5.0))
-    there = table_of(
-        *headline(rmse_increase_percent=101.801, f1_reduction_percent=60.0, training_seconds=9.0)
-    )
+    there = table_of(*headline(rmse_increase_percent=101.801, f1_reduction_percent=60.0, training_seconds=9.0))
     found = diff(here, there)
     assert found.counts[1][-4:] == ["1", "1", "0", "0"]
     assert "rmse_increase_percent: 101.8 here, 101.801 there" in found.lines()[0]

@@ -35,9 +35,7 @@ def recomputed_percent(dataset, metric, masked="delta"):
 
 
 def test_every_table_is_a_file_and_every_file_a_table():
-    present = {
-        file.name for file in files("meterveil.bench.reported").iterdir() if file.name.endswith(".csv")
-    }
+    present = {file.name for file in files("meterveil.bench.reported").iterdir() if file.name.endswith(".csv")}
     assert present == {f"{name}.csv" for name in TABLES}
 
 
@@ -65,8 +63,7 @@ def test_delta_is_masked_minus_raw_up_to_rounding(dataset):
 
 
 @pytest.mark.parametrize(
-    ("dataset", "metric"),
-    [("ukdale", "rmse"), ("redd", "rmse"), ("ukdale", "sae"), ("redd", "mae"), ("redd", "f1")],
+    ("dataset", "metric"), [("ukdale", "rmse"), ("redd", "rmse"), ("ukdale", "sae"), ("redd", "mae"), ("redd", "f1")]
 )
 def test_headlines_that_are_ratios_of_means_to_the_last_digit(dataset, metric):
     name = f"{metric}_{'reduction' if metric == 'f1' else 'increase'}_percent"
@@ -74,8 +71,7 @@ def test_headlines_that_are_ratios_of_means_to_the_last_digit(dataset, metric):
 
 
 @pytest.mark.parametrize(
-    ("dataset", "metric", "recomputed"),
-    [("ukdale", "mae", 118.91), ("redd", "sae", 196.34), ("ukdale", "f1", 79.42)],
+    ("dataset", "metric", "recomputed"), [("ukdale", "mae", 118.91), ("redd", "sae", 196.34), ("ukdale", "f1", 79.42)]
 )
 def test_headlines_that_differ_by_what_rounded_cells_allow(dataset, metric, recomputed):
     name = f"{metric}_{'reduction' if metric == 'f1' else 'increase'}_percent"
@@ -145,9 +141,7 @@ def test_costs_add_up():
 def test_held_out_rows_are_the_evaluation_days_and_their_ratios_hold_but_one(name, days, exceptions):
     printed = table(name)
     rows = [(str(row.day), row.house, row.label, row.active_appliances) for row in days]
-    assert (
-        list(zip(printed.day, printed.house, printed.label, printed.active_appliances, strict=True)) == rows
-    )
+    assert list(zip(printed.day, printed.house, printed.label, printed.active_appliances, strict=True)) == rows
     consistent = pd.DataFrame(
         {
             "rmse": follows(printed.rmse_raw_w, printed.rmse_masked_w, printed.rmse_increase_percent, 0.005),

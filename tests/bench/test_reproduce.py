@@ -11,15 +11,7 @@ from meterveil.attackers.registry import PAPER_SIX
 from meterveil.bench import reported, results
 from meterveil.bench.evaluate import DEFAULT_ATTACKERS
 from meterveil.bench.reproduce import experiments, steps
-from meterveil.bench.reproduce.experiments import (
-    FULL,
-    OURS,
-    QUICK,
-    TABLES,
-    DefenceSpec,
-    cell_rows,
-    choose,
-)
+from meterveil.bench.reproduce.experiments import FULL, OURS, QUICK, TABLES, DefenceSpec, cell_rows, choose
 from meterveil.bench.reproduce.plan import plan, record, reproduce, trial_of
 from meterveil.bench.reproduce.runner import Local
 from meterveil.bench.reproduce.steps import PlannedDefence
@@ -73,11 +65,7 @@ def test_every_row_of_every_table_is_recorded_once_with_one_run():
 def test_a_cell_that_several_tables_show_is_one_cell():
     shown = [
         entry.cell
-        for table, row in (
-            ("overall_transfer", "ours"),
-            ("probe_ablation", "transformer"),
-            ("lambda", "lambda 1"),
-        )
+        for table, row in (("overall_transfer", "ours"), ("probe_ablation", "transformer"), ("lambda", "lambda 1"))
         for entry in choose([table], ["ukdale"], ["fixed"], rows=[row])
     ]
     assert len(shown) == 3
@@ -106,10 +94,7 @@ def test_tables_have_their_own_data_sets_and_threats_unless_others_are_named():
         ({"datasets": ["refit"]}, "no data set 'refit'; [Kk]nown are ukdale, redd, synthetic"),
         ({"threats": ["clean"]}, "no threat model 'clean'"),
         ({"tables": ["lambda_sweep"], "rows": ["ours"]}, "no row 'ours'; known are lambda 0"),
-        (
-            {"tables": ["heldout_day_generalization"], "datasets": ["synthetic"]},
-            "data sets that have its days",
-        ),
+        ({"tables": ["heldout_day_generalization"], "datasets": ["synthetic"]}, "data sets that have its days"),
         ({"rows": ["lstm"], "threats": ["adaptive"]}, "name the table"),
     ],
 )
@@ -214,8 +199,7 @@ def test_a_rationed_defence_wraps_the_policies_of_its_trainings(workspace):
     home = load("synthetic")
     write_run(workspace.folder("train", "ration-0"), home.name, home.days()[:2])
     plain, rationed = (
-        PlannedDefence("ours", DefenceSpec(rule, OURS), (), ("ration-0",)).load(workspace)
-        for rule in ("", "rationed")
+        PlannedDefence("ours", DefenceSpec(rule, OURS), (), ("ration-0",)).load(workspace) for rule in ("", "rationed")
     )
     [policy] = rationed.policies
     assert isinstance(policy, Rationed)
@@ -252,13 +236,7 @@ def test_cells_of_two_threats_and_a_difference_are_recorded_side_by_side(workspa
 
 def recorded_cell(workspace, cell, key, value=1.0, **changes):
     figure = results.Figure(
-        **cell.columns,
-        threat=cell.threat,
-        attacker="co",
-        appliance="kettle",
-        metric="rmse",
-        value=value,
-        run=key,
+        **cell.columns, threat=cell.threat, attacker="co", appliance="kettle", metric="rmse", value=value, run=key
     )
     results.write(workspace.results, [replace(figure, **changes)], [results.Run(key, {})])
 
@@ -291,8 +269,7 @@ def test_recording_a_cell_removes_all_of_its_earlier_figures(workspace):
 
 
 @pytest.mark.parametrize(
-    ("changes", "words"),
-    [({"seeds": 5}, "with 5 seeds.* 2 seeds"), ({"attacker": "dae"}, "attackers dae")],
+    ("changes", "words"), [({"seeds": 5}, "with 5 seeds.* 2 seeds"), ({"attacker": "dae"}, "attackers dae")]
 )
 def test_less_effort_does_not_replace_more(workspace, changes, words):
     [cell] = cells(["baseline_comparison"], ["synthetic"], ["fixed"], QUICK, ["flat"])
@@ -356,8 +333,6 @@ def test_cases_of_the_paper_that_the_data_lack_are_recorded_without_a_value(real
     whole = replace(workspace, data=real_data)
     trial = trial_of(whole, "ukdale", 1, "paper")
     figures = list(steps.absent_figures(cell, trial, whole.household("ukdale", 1), "key"))
-    assert {(figure.attacker, figure.appliance) for figure in figures} == {
-        (name, "toaster") for name in PAPER_SIX
-    }
+    assert {(figure.attacker, figure.appliance) for figure in figures} == {(name, "toaster") for name in PAPER_SIX}
     assert {figure.note for figure in figures} == {"not measured: the toaster is not metered on 2013-03-18"}
     assert {figure.value for figure in figures} == {None}

@@ -28,9 +28,7 @@ GOLDEN = results.read_file(FILE).drop(columns=UNTIMED)
 
 def cells():
     return [
-        entry.cell
-        for table, row, threat in ROWS
-        for entry in choose([table], ["synthetic"], [threat], QUICK, [row])
+        entry.cell for table, row, threat in ROWS for entry in choose([table], ["synthetic"], [threat], QUICK, [row])
     ]
 
 
@@ -65,9 +63,7 @@ def test_measured_cells_are_finished_and_have_runs_with_data_and_versions(measur
     assert again.unfinished() == []
     runs = results.read_runs(folder / "results")
     assert set(runs) == set(again.cells)
-    assert all(
-        run.data and run.versions and run.settings["attackers"] == ["co", "fhmm"] for run in runs.values()
-    )
+    assert all(run.data and run.versions and run.settings["attackers"] == ["co", "fhmm"] for run in runs.values())
 
 
 def test_figures_come_from_the_cache_for_another_results_folder(measured, tmp_path):

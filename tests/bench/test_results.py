@@ -28,9 +28,7 @@ def test_a_written_figure_is_read_with_six_digits(tmp_path):
 
 def test_measuring_again_replaces_the_figure_and_forgets_its_run(tmp_path):
     results.write(tmp_path, [figure(), figure(attacker="co")], [Run("a", {})])
-    results.write(
-        tmp_path, [figure(value=1.0, run="b"), figure(value=2.0, attacker="co", run="b")], [Run("b", {})]
-    )
+    results.write(tmp_path, [figure(value=1.0, run="b"), figure(value=2.0, attacker="co", run="b")], [Run("b", {})])
     assert sorted(results.read(tmp_path)["value"]) == [1.0, 2.0]
     assert list(results.read_runs(tmp_path)) == ["b"]
 
@@ -58,9 +56,7 @@ def test_conditions_select_rows_by_one_or_several_values():
     assert set(chosen["house"]) == {1}
 
 
-@pytest.mark.parametrize(
-    ("text", "words"), [("defence", "column=value"), ("colour=red", "no column 'colour'")]
-)
+@pytest.mark.parametrize(("text", "words"), [("defence", "column=value"), ("colour=red", "no column 'colour'")])
 def test_wrong_conditions_are_named(text, words):
     with pytest.raises(InputError, match=words):
         results.where(results.read(RECORDED), **results.parse_where(text))

@@ -59,9 +59,7 @@ def test_an_empty_library_is_refused():
         '{"format": "other"}',
         '{"format": "meterveil-signatures-1", "source": "x"}',
         '{"format": "meterveil-signatures-1", "source": "x", "signatures": [{"name": "a"}]}',
-        json.dumps(
-            {"format": "meterveil-signatures-1", "source": "x", "signatures": [{"name": "a", "watts": "b"}]}
-        ),
+        json.dumps({"format": "meterveil-signatures-1", "source": "x", "signatures": [{"name": "a", "watts": "b"}]}),
         json.dumps({"format": "meterveil-signatures-1", "source": "x", "signatures": [7]}),
     ],
 )

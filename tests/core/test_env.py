@@ -28,8 +28,7 @@ def test_the_manager_sees_load_time_price_soc_and_budget():
     state = env.initial(PARAMS, scenario)._replace(minute=np.array([360]))
     seen = dict(zip(env.OBSERVATION, env.observe(PARAMS, scenario, state)[0].tolist(), strict=True))
     assert seen == pytest.approx(
-        {"load_kw": 0.4, "day_sin": 1.0, "day_cos": 0.0, "price": 0.1317, "soc": 0.5, "budget_left": 1.0},
-        abs=1e-6,
+        {"load_kw": 0.4, "day_sin": 1.0, "day_cos": 0.0, "price": 0.1317, "soc": 0.5, "budget_left": 1.0}, abs=1e-6
     )
 
 

@@ -73,16 +73,11 @@ def test_a_level_may_be_held_longer_than_any_signature_lasts():
 
 
 def test_power_is_added_for_a_minute():
-    assert run(executor.add_power(LIBRARY, np.array([-250.0, 125.0])), [400.0]).tolist() == [
-        [-250.0],
-        [125.0],
-    ]
+    assert run(executor.add_power(LIBRARY, np.array([-250.0, 125.0])), [400.0]).tolist() == [[-250.0], [125.0]]
 
 
 def test_a_running_command_is_not_replaced():
-    replay = executor.issue(
-        executor.nothing_running(LIBRARY, 2), executor.replay_signature(LIBRARY, np.array([1, 0]))
-    )
+    replay = executor.issue(executor.nothing_running(LIBRARY, 2), executor.replay_signature(LIBRARY, np.array([1, 0])))
     state = BatteryState(np.full(2, 0.5), np.zeros(2))
     load_w = np.full(2, 100.0)
     state, replay, _ = executor.tick(Battery(), LIBRARY, state, replay, load_w)

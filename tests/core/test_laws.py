@@ -14,9 +14,7 @@ from meterveil.core.scenario import Scenario
 from meterveil.defenders import DEFENDERS
 
 law = settings(
-    max_examples=EXAMPLES,
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+    max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
 )
 EPISODE_MINUTES = 90
 
@@ -116,9 +114,7 @@ def test_a_batch_equals_its_households_one_by_one_bit_for_bit(case):
     for i in range(CASES):
         row = slice(i, i + 1)
         alone = Battery(**{name: value[row] for name, value in vars(battery).items()})
-        after, delivery = step(
-            alone, BatteryState(*(part[row] for part in state)), request_w[row], load_w[row]
-        )
+        after, delivery = step(alone, BatteryState(*(part[row] for part in state)), request_w[row], load_w[row])
         np.testing.assert_array_equal(np.stack(after), np.stack([part[row] for part in together]))
         np.testing.assert_array_equal(np.stack(delivery), np.stack([part[row] for part in delivered]))
 
@@ -149,13 +145,7 @@ def fleets(draw):
     price = np.where(clock % 1440 < 420, 0.13, 0.31)
     minutes = np.full(CASES, EPISODE_MINUTES)
     scenario = Scenario(load_w, clock % 1440, clock // 1440, price, minutes)
-    return (
-        battery,
-        library,
-        scenario,
-        draw(states(battery, outside=True)).soc,
-        draw(st.integers(0, 2**32 - 1)),
-    )
+    return (battery, library, scenario, draw(states(battery, outside=True)).soc, draw(st.integers(0, 2**32 - 1)))
 
 
 def generators(seed):
@@ -188,9 +178,7 @@ def test_the_same_seed_gives_the_same_trace_alone_and_in_any_company(fleet, name
     trace = rollout(DEFENDERS[name](), battery, library, scenario, generators(seed), soc)
     for rows in (slice(0, 1), slice(1, None, 2), slice(CASES - 1, 0, -2), slice(2, None, 2)):
         some = Battery(**{field: value[rows] for field, value in vars(battery).items()})
-        again = rollout(
-            DEFENDERS[name](), some, library, scenario.rows(rows), generators(seed)[rows], soc[rows]
-        )
+        again = rollout(DEFENDERS[name](), some, library, scenario.rows(rows), generators(seed)[rows], soc[rows])
         np.testing.assert_array_equal(again.power_w, trace.power_w[rows])
         np.testing.assert_array_equal(again.soc, trace.soc[rows])
 

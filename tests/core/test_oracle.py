@@ -24,9 +24,7 @@ def random_world(seed):
     clock = np.concatenate([np.arange(60, 1440), np.arange(1440)])
     price = np.where(clock < 420, 0.1317, 0.3075)
     scenario = Scenario(
-        load_w,
-        *(np.tile(part, (HOUSES, 1)) for part in (clock, day, price)),
-        minutes=np.full(HOUSES, minutes),
+        load_w, *(np.tile(part, (HOUSES, 1)) for part in (clock, day, price)), minutes=np.full(HOUSES, minutes)
     )
     battery = Battery(
         capacity_kwh=rng.uniform(1.0, 10.0, HOUSES),

@@ -2,15 +2,7 @@ import numpy as np
 import pytest
 
 from meterveil.core.battery import Battery
-from meterveil.core.tariff import (
-    PAPER_TARIFF,
-    Bands,
-    PriceSeries,
-    day_cost,
-    degradation_cost,
-    energy_cost,
-    flat,
-)
+from meterveil.core.tariff import PAPER_TARIFF, Bands, PriceSeries, day_cost, degradation_cost, energy_cost, flat
 from meterveil.errors import InputError
 
 DAY = np.arange(1440)

@@ -8,14 +8,7 @@ import pytest
 from pyarrow import parquet
 
 from meterveil.data import synthetic
-from meterveil.data.cache import (
-    SMALLEST_CACHED_BYTES,
-    cache_folder,
-    cached,
-    household_digest,
-    key_of,
-    library_versions,
-)
+from meterveil.data.cache import SMALLEST_CACHED_BYTES, cache_folder, cached, household_digest, key_of, library_versions
 from meterveil.data.channels import read_channel
 from meterveil.data.household import Series
 
@@ -88,9 +81,7 @@ def test_two_keys_of_one_file_are_kept_apart(folder, large_file):
     assert reader.calls == 2
 
 
-@pytest.mark.parametrize(
-    "spoil", [lambda data: b"", lambda data: data[: len(data) // 2], lambda data: b"x" * 99]
-)
+@pytest.mark.parametrize("spoil", [lambda data: b"", lambda data: data[: len(data) // 2], lambda data: b"x" * 99])
 def test_a_broken_entry_is_ignored_and_written_anew(folder, large_file, spoil):
     reader = Reader()
     cached(large_file, "channel", reader)

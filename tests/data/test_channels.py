@@ -81,10 +81,7 @@ def test_stamps_that_go_back_within_a_block_are_sorted_there(tmp_path):
 
 
 def test_whole_blocks_in_the_wrong_order_are_put_in_order(tmp_path):
-    older, newer = (
-        lines(START + 6 * np.arange(100), range(100)),
-        lines(START + 9000 + 6 * np.arange(100), range(100)),
-    )
+    older, newer = (lines(START + 6 * np.arange(100), range(100)), lines(START + 9000 + 6 * np.arange(100), range(100)))
     notes = assert_equals_pandas(write(tmp_path, newer + older), block_bytes=len(newer) - 1)
     assert notes == ("stamps went back in time 1 times: sorted",)
 
@@ -121,18 +118,7 @@ def test_a_sample_that_is_not_a_number_is_ignored(tmp_path):
 
 @pytest.mark.parametrize(
     "bad",
-    [
-        "nan 7",
-        "inf 7",
-        "abc",
-        "1 2 3",
-        f"{START}",
-        f"{START} ",
-        f"{START} 12x",
-        f"{START},5",
-        "1352:00095 17",
-        "é 5",
-    ],
+    ["nan 7", "inf 7", "abc", "1 2 3", f"{START}", f"{START} ", f"{START} 12x", f"{START},5", "1352:00095 17", "é 5"],
 )
 @pytest.mark.parametrize("block_bytes", [100, 10_000_000])
 def test_text_in_numbers_is_named_with_its_file_and_line(tmp_path, bad, block_bytes):

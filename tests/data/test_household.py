@@ -30,9 +30,7 @@ def test_days_that_are_only_partly_recorded_are_not_days():
 
 
 def test_days_that_are_not_recorded_are_refused_with_the_span():
-    with pytest.raises(
-        InputError, match=r"not wholly recorded; the record holds 2013-03-29 .* to 2013-04-01"
-    ):
+    with pytest.raises(InputError, match=r"not wholly recorded; the record holds 2013-03-29 .* to 2013-04-01"):
         household().between(date(2013, 4, 1), date(2013, 4, 3))
     with pytest.raises(InputError, match="end must be after start"):
         household().between(date(2013, 3, 30), date(2013, 3, 30))
@@ -64,10 +62,7 @@ def test_the_sum_of_the_sub_meters_is_unknown_where_one_is():
         ({"minutes": pd.DatetimeIndex([], tz="UTC")}, "no minutes"),
         ({"minutes": pd.date_range("2013-01-01", periods=3, freq="min")}, "no time zone"),
         ({"minutes": pd.date_range("2013-01-01", periods=3, freq="2min", tz="UTC")}, "not consecutive"),
-        (
-            {"minutes": pd.date_range("2013-01-01 00:00:30", periods=3, freq="min", tz="UTC")},
-            "not consecutive",
-        ),
+        ({"minutes": pd.date_range("2013-01-01 00:00:30", periods=3, freq="min", tz="UTC")}, "not consecutive"),
         ({"aggregate_w": np.zeros(2)}, "one value for each minute"),
         ({"aggregate_w": np.zeros(3, dtype=np.float32)}, "give float64"),
         ({"aggregate_w": np.array([0.0, 2e5, 0.0])}, "200,000 W is more than a home can draw"),
@@ -114,9 +109,7 @@ def test_a_half_hourly_price_series_follows_the_clock_of_the_world_not_of_the_wa
 def test_a_day_without_any_reading_is_refused():
     index = pd.date_range("2013-01-01", periods=1440, freq="min", tz="UTC")
     with pytest.raises(InputError, match="no reading at all"):
-        span(
-            Household("home", index, np.full(1440, np.nan)), date(2013, 1, 1), date(2013, 1, 2), PAPER_TARIFF
-        )
+        span(Household("home", index, np.full(1440, np.nan)), date(2013, 1, 1), date(2013, 1, 2), PAPER_TARIFF)
 
 
 @pytest.mark.parametrize(
@@ -221,9 +214,7 @@ def test_minutes_run_through_the_change_to_summer_time():
 
 
 def test_without_an_aggregate_the_sum_of_the_sub_meters_takes_its_place():
-    home = to_household(
-        "home", None, {"tv": series({0: 1.0, 1: 2.0}), "fridge": series({1: 50.0, 2: 60.0})}, "UTC"
-    )
+    home = to_household("home", None, {"tv": series({0: 1.0, 1: 2.0}), "fridge": series({1: 50.0, 2: 60.0})}, "UTC")
     np.testing.assert_array_equal(home.aggregate_w, [np.nan, 52.0, np.nan])
     assert "aggregate is the sum of the sub-meters" in home.notes
 

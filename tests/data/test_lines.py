@@ -133,9 +133,7 @@ def test_garbage_is_declined_or_is_what_pyarrow_reads(tmp_path_factory, garbage)
 
 @settings(deadline=None)
 @given(
-    st.lists(
-        st.tuples(st.integers(-5, 90), st.integers(0, 10**6), st.integers(0, 3)), min_size=1, max_size=80
-    ),
+    st.lists(st.tuples(st.integers(-5, 90), st.integers(0, 10**6), st.integers(0, 3)), min_size=1, max_size=80),
     st.integers(15, 400),
 )
 def test_any_file_reads_the_same_both_ways(tmp_path_factory, samples, block_bytes):

@@ -74,13 +74,9 @@ def test_options_reach_the_reader(tmp_path):
 
 def test_an_option_of_another_kind_is_refused(tmp_path):
     path = own(tmp_path)
-    with pytest.raises(
-        InputError, match=r"is read as table, which has no option house; it has timestamp, power"
-    ):
+    with pytest.raises(InputError, match=r"is read as table, which has no option house; it has timestamp, power"):
         load(path, house=2)
-    with pytest.raises(
-        InputError, match=r"is read as ukdale, which has no option unit; it has house, appliances"
-    ):
+    with pytest.raises(InputError, match=r"is read as ukdale, which has no option unit; it has house, appliances"):
         load(release(tmp_path / "ukdale", "aggregate"), 1, unit="kW")
 
 
@@ -96,11 +92,7 @@ def test_houses_are_listed_without_reading_them(tmp_path):
 
 
 def test_the_word_synthetic_is_a_household_that_its_seed_decides():
-    first, again, other = (
-        load("synthetic", days=1),
-        load("synthetic", days=1),
-        load("synthetic", days=1, seed=1),
-    )
+    first, again, other = (load("synthetic", days=1), load("synthetic", days=1), load("synthetic", days=1, seed=1))
     np.testing.assert_array_equal(first.aggregate_w, again.aggregate_w)
     assert not np.array_equal(first.aggregate_w, other.aggregate_w)
     assert load("synthetic", days=2, start=date(2024, 1, 1)).days() == [date(2024, 1, 1), date(2024, 1, 2)]

@@ -21,10 +21,7 @@ from meterveil.errors import InputError
 START = 1_303_185_600
 BUILDING = {
     "instance": 1,
-    "elec_meters": {
-        **{n: {"site_meter": True} for n in (1, 2)},
-        **{n: {"submeter_of": 0} for n in (3, 4, 5)},
-    },
+    "elec_meters": {**{n: {"site_meter": True} for n in (1, 2)}, **{n: {"submeter_of": 0} for n in (3, 4, 5)}},
     "appliances": [
         {"type": "sockets", "instance": 1, "meters": [3], "original_name": "kitchen_outlets"},
         {"type": "sockets", "instance": 2, "meters": [4], "original_name": "kitchen_outlets"},
@@ -38,16 +35,12 @@ def pickled(value, protocol=0) -> np.bytes_:
     return np.bytes_(pickle.dumps(value, protocol))
 
 
-def add_meter(
-    store, meter, watts, columns=(("power", "active"),), seconds=None, kind=b"datetime64", ticks=10**9
-):
+def add_meter(store, meter, watts, columns=(("power", "active"),), seconds=None, kind=b"datetime64", ticks=10**9):
     values = np.asarray(watts, dtype="f4").reshape(-1, len(columns))
     seconds = START + 60 * np.arange(len(values)) if seconds is None else np.asarray(seconds)
     rows = np.zeros(len(values), dtype=[("index", "<i8"), ("values_block_0", "<f4", (len(columns),))])
     rows["index"], rows["values_block_0"] = seconds * ticks, values
-    table = store.create_dataset(
-        f"building1/elec/meter{meter}/table", data=rows, chunks=(64,), maxshape=(None,)
-    )
+    table = store.create_dataset(f"building1/elec/meter{meter}/table", data=rows, chunks=(64,), maxshape=(None,))
     table.attrs["index_kind"] = np.bytes_(kind)
     table.attrs["values_block_0_kind"] = pickled([tuple(column) for column in columns])
 
@@ -104,9 +97,7 @@ def test_only_the_appliances_asked_for_are_read(tmp_path):
 @pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
 def test_metadata_of_every_pickle_protocol_is_read(tmp_path, protocol):
     dataset = {**DATASET, "date": pd.Timestamp("2014-11-14").date(), "time": pd.Timestamp(0).to_pydatetime()}
-    assert (
-        read_nilmtk(write(tmp_path / "redd.h5", dataset=dataset, protocol=protocol)).timezone == "US/Eastern"
-    )
+    assert read_nilmtk(write(tmp_path / "redd.h5", dataset=dataset, protocol=protocol)).timezone == "US/Eastern"
 
 
 def test_metadata_that_python_2_wrote_is_read():

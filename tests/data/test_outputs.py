@@ -44,9 +44,7 @@ def test_a_result_of_several_files_is_replaced_as_a_whole_or_not_at_all(tmp_path
     broken = {**writers, tmp_path / "a.txt": outputs.text_writer("new"), tmp_path / "c.txt": full_disk}
     with pytest.raises(InputError, match=r"cannot write .*c\.txt: No space left on device"):
         outputs.write_all(broken)
-    assert {file.name: file.read_text() for file in tmp_path.iterdir()} == {
-        name: f"old {name}" for name in names
-    }
+    assert {file.name: file.read_text() for file in tmp_path.iterdir()} == {name: f"old {name}" for name in names}
 
 
 def test_a_check_makes_no_folder(tmp_path):

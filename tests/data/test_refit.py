@@ -121,14 +121,8 @@ def test_an_unknown_appliance_lists_those_of_the_house(tmp_path):
         ("", "is empty"),
         (HEADER + "\n", "has a header but no rows"),
         ("a,b\n1,2\n", "has no column Aggregate"),
-        (
-            "\n".join([HEADER, row(START), row(START + 60, "oops"), ""]),
-            r"Aggregate, row 2: 'oops' is not a number",
-        ),
-        (
-            "\n".join([HEADER, row(START), row(START + 60).replace(str(START + 60), ""), ""]),
-            "Unix, row 2 has no stamp",
-        ),
+        ("\n".join([HEADER, row(START), row(START + 60, "oops"), ""]), r"Aggregate, row 2: 'oops' is not a number"),
+        ("\n".join([HEADER, row(START), row(START + 60).replace(str(START + 60), ""), ""]), "Unix, row 2 has no stamp"),
         ("\n".join([HEADER, row(START, 2_000_000), ""]), "more than a home can draw"),
         ("\n".join([HEADER, row(START, ""), ""]), "Aggregate: no readings"),
         ("\n".join([HEADER, "1,2,3", ""]), "not a table of 13 columns"),

@@ -24,10 +24,7 @@ def cache_of_its_own(tmp_path, monkeypatch):
 def ukdale(tmp_path) -> Path:
     """Two small houses; house 2 lacks the file of its channel 3."""
     root = tmp_path / "ukdale"
-    for house, labels in (
-        ("house_1", "1 aggregate\n2 kettle\n"),
-        ("house_2", "1 aggregate\n3 dish_washer\n"),
-    ):
+    for house, labels in (("house_1", "1 aggregate\n2 kettle\n"), ("house_2", "1 aggregate\n3 dish_washer\n")):
         (root / house).mkdir(parents=True)
         (root / house / "labels.dat").write_text(labels)
         write_channel(root / house, 1, UKDALE_START, {n: 300 + 10 * n for n in range(4)})

@@ -149,17 +149,11 @@ def examples():
     """Read the examples out of the page, by the option that takes them."""
     page = (Path(__file__).parents[2] / "docs" / "formats.md").read_text()
     sections = re.split(r"^## ", page, flags=re.MULTILINE)[1:]
-    return [
-        re.search(r"`--(\w+) ([\w.-]+)`.*?```\w+\n(.*?)```", text, re.DOTALL).groups() for text in sections
-    ]
+    return [re.search(r"`--(\w+) ([\w.-]+)`.*?```\w+\n(.*?)```", text, re.DOTALL).groups() for text in sections]
 
 
 def test_the_examples_of_the_documentation_load(tmp_path):
-    read = {
-        "battery": settings.battery,
-        "tariff": lambda path: settings.tariff(str(path)),
-        "library": settings.library,
-    }
+    read = {"battery": settings.battery, "tariff": lambda path: settings.tariff(str(path)), "library": settings.library}
     loaded = [read[option](write(tmp_path / name, text)) for option, name, text in examples()]
     battery, bands, series, library = loaded
     assert battery == Battery()

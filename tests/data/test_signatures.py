@@ -108,16 +108,12 @@ def test_a_library_is_built_from_the_houses_and_days_that_are_named():
     microwave = home({60: [1300.0] * 6, 200: [1300.0] * 3}, "microwave")
     collection = build({1: home({425: BOIL_W}), 2: microwave}, days)
     assert [(one.name, one.house) for one in collection.signatures] == [("kettle", 1), ("microwave", 2)]
-    assert (
-        collection.source == "UK-DALE house 1, 2013-05-21 to 2013-05-22 and house 2, 2013-05-21 to 2013-05-22"
-    )
+    assert collection.source == "UK-DALE house 1, 2013-05-21 to 2013-05-22 and house 2, 2013-05-21 to 2013-05-22"
     assert collection.library().names == ("kettle", "microwave")
 
 
 def test_where_no_use_qualifies_the_filter_is_named():
-    with pytest.raises(
-        InputError, match=r"none of 1 uses of kettle.* lasts 5 to 35 minutes .* 300 to 2500 W"
-    ):
+    with pytest.raises(InputError, match=r"none of 1 uses of kettle.* lasts 5 to 35 minutes .* 300 to 2500 W"):
         build({1: home({425: BOIL_W[:3]})}, {1: DAYS})
 
 
@@ -224,9 +220,7 @@ def test_an_origin_that_makes_no_sense_is_refused_even_with_a_fitting_hash(saved
     del document["sha256"]
     text = json.dumps(document, sort_keys=True, separators=(",", ":"))
     saved.write_text(json.dumps({**document, "sha256": hashlib.sha256(text.encode()).hexdigest()}))
-    with pytest.raises(
-        InputError, match="kettle comes from house 1, day 'soon'; write them as 1 and 2013-03"
-    ):
+    with pytest.raises(InputError, match="kettle comes from house 1, day 'soon'; write them as 1 and 2013-03"):
         files.read(saved)
 
 

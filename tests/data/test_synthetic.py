@@ -63,9 +63,7 @@ def test_more_days_leave_the_earlier_ones_as_they_are(seed):
     assert_same_readings(short, long.between(FIRST_DAY, FIRST_DAY + timedelta(days=3)))
 
 
-@pytest.mark.parametrize(
-    ("before", "hours"), [(date(2024, 3, 30), 24 + 23 + 24), (date(2024, 10, 26), 24 + 25 + 24)]
-)
+@pytest.mark.parametrize(("before", "hours"), [(date(2024, 3, 30), 24 + 23 + 24), (date(2024, 10, 26), 24 + 25 + 24)])
 def test_days_on_which_the_clocks_change_have_23_and_25_hours(before, hours):
     trace = home(days=3, start=before)
     assert len(trace.minutes) == hours * 60
@@ -80,9 +78,7 @@ def test_habits_follow_the_clock_on_the_wall_when_it_changes(before):
         today = before + timedelta(days=number)
         for hour in (1, 7, 13, 23):
             wall = (
-                pd.Timestamp(today)
-                .replace(hour=hour)
-                .tz_localize("Europe/London", ambiguous=True, nonexistent="NaT")
+                pd.Timestamp(today).replace(hour=hour).tz_localize("Europe/London", ambiguous=True, nonexistent="NaT")
             )
             if wall is not pd.NaT:
                 elapsed_s = (wall - midnight(before, "Europe/London")).total_seconds()
@@ -106,8 +102,7 @@ def test_minute_means_equal_the_mean_of_finely_sampled_power():
     load = Segments(start_s, start_s + np.round(rng.uniform(0.1, 200, 40), 1), rng.uniform(1, 100, 40))
     instants_s = np.arange(0.05, 600, 0.1)
     power = sum(
-        w * ((instants_s > a) & (instants_s < b))
-        for a, b, w in zip(load.start_s, load.stop_s, load.watts, strict=True)
+        w * ((instants_s > a) & (instants_s < b)) for a, b, w in zip(load.start_s, load.stop_s, load.watts, strict=True)
     )
     np.testing.assert_allclose(minute_means(load, 10), power.reshape(10, 600).mean(axis=1), atol=1e-9)
 

@@ -92,9 +92,7 @@ def table(synthetic_houses, real_houses):
     columns = {SYNTHETIC: ours}
     for name, house in real_houses.items():
         figures = measure(house)
-        columns[name] = {
-            label: value for label, value in figures.items() if label in ours or "washer_dryer" in label
-        }
+        columns[name] = {label: value for label, value in figures.items() if label in ours or "washer_dryer" in label}
     return comparison_table(columns)
 
 

@@ -97,15 +97,9 @@ def test_the_order_of_a_date_is_found_by_its_numbers_and_dots(tmp_path, stamps, 
 
 @pytest.mark.parametrize(
     ("pattern", "order"),
-    [
-        ("%m/%d/%Y %I:%M %p", "month/day/year"),
-        ("%d/%m/%Y %H:%M", "day/month/year"),
-        ("%m-%d-%y %H:%M", "month"),
-    ],
+    [("%m/%d/%Y %I:%M %p", "month/day/year"), ("%d/%m/%Y %H:%M", "day/month/year"), ("%m-%d-%y %H:%M", "month")],
 )
-def test_days_up_to_the_twelfth_are_read_in_the_order_in_which_they_follow_each_other(
-    tmp_path, pattern, order
-):
+def test_days_up_to_the_twelfth_are_read_in_the_order_in_which_they_follow_each_other(tmp_path, pattern, order):
     index = minutes(3 * 1440, pd.Timestamp("2024-01-02", tz="UTC"))
     home = read_table(write(tmp_path, rows(index.strftime(pattern), [200] * len(index))))
     assert (home.minutes[0], home.minutes[-1]) == (index[0], index[-1])
@@ -155,9 +149,7 @@ def test_a_year_after_a_dash_is_no_offset(tmp_path):
         (["2024-04-30T00:00+03:30", "2024-04-30T00:01+04:30"], "UTC+03:30"),
     ],
 )
-def test_days_are_those_of_the_offsets_in_the_stamps_else_of_the_computer(
-    tmp_path, monkeypatch, stamps, timezone
-):
+def test_days_are_those_of_the_offsets_in_the_stamps_else_of_the_computer(tmp_path, monkeypatch, stamps, timezone):
     monkeypatch.setenv("TZ", "America/New_York")
     path = write(tmp_path, rows(stamps, [200, 300]))
     home = read_table(path, allow_coarse=True)
@@ -182,10 +174,7 @@ def test_the_repeated_hour_of_autumn_is_told_apart_by_order(tmp_path):
 
 
 def test_an_autumn_hour_without_its_repetition_does_not_spoil_another_year(tmp_path):
-    years = [
-        pd.date_range(f"{day} 23:00", periods=180, freq="min", tz="UTC")
-        for day in ("2023-10-28", "2024-10-26")
-    ]
+    years = [pd.date_range(f"{day} 23:00", periods=180, freq="min", tz="UTC") for day in ("2023-10-28", "2024-10-26")]
     index = years[0].append(years[1]).tz_convert("Europe/London")
     keep = ~((index.year == 2023) & (index >= years[0][120]))
     index = index[keep]
@@ -220,9 +209,7 @@ def test_the_hour_that_spring_skips_is_put_forward_and_said(tmp_path):
     assert any("60 stamps in the hour that the clocks skip" in note for note in home.notes)
 
 
-@pytest.mark.parametrize(
-    ("separator", "decimal"), [(";", ","), ("\t", ","), (";", "."), ("\t", "."), (",", ".")]
-)
+@pytest.mark.parametrize(("separator", "decimal"), [(";", ","), ("\t", ","), (";", "."), ("\t", "."), (",", ".")])
 def test_separators_and_decimal_signs_are_found(tmp_path, separator, decimal):
     values = [f"{value:.2f}".replace(".", decimal) for value in (100.25, 250.5, 80.75)]
     home = read_table(write(tmp_path, rows(unix(minutes(3)), values, f"time{separator}watts", separator)))
@@ -322,9 +309,7 @@ def test_a_register_of_a_few_readings_is_recognised(tmp_path, level_kwh):
 
 def test_an_appliance_used_once_is_no_register_that_was_reset(tmp_path):
     values = [f"500,{3 if minute == 30 else 0}" for minute in range(60)]
-    home = read_table(
-        write(tmp_path, rows(unix(minutes(60)), values, "time,mains_w,kettle_wh")), appliances="all"
-    )
+    home = read_table(write(tmp_path, rows(unix(minutes(60)), values, "time,mains_w,kettle_wh")), appliances="all")
     assert home.appliances_w["kettle_wh"].tolist() == [0.0] * 30 + [180.0] + [0.0] * 29
 
 
@@ -362,9 +347,7 @@ def test_energy_of_each_interval_becomes_power(tmp_path):
 
 def test_half_hours_are_refused_unless_asked_for(tmp_path):
     path = write(tmp_path, rows(unix(minutes(48, step="30min")), np.tile([0.1, 0.5], 24), "time,kWh"))
-    with pytest.raises(
-        InputError, match=r"readings are 1800 s apart; a minute or less is needed.*meterveil audit"
-    ):
+    with pytest.raises(InputError, match=r"readings are 1800 s apart; a minute or less is needed.*meterveil audit"):
         read_table(path)
     home = read_table(path, allow_coarse=True)
     assert home.coverage() == {"aggregate": 1.0}
@@ -471,9 +454,7 @@ def test_an_export_of_several_sensors_is_refused_and_one_of_a_single_sensor_is_r
         for name, watts in (("house_power", 400 + minute), ("solar_power", 90))
     ]
     path.write_text("\n".join(["entity_id,state,last_changed", *rows]))
-    with pytest.raises(
-        InputError, match=r"entity_id lists 2 sources \(sensor.house_power, sensor.solar_power\)"
-    ):
+    with pytest.raises(InputError, match=r"entity_id lists 2 sources \(sensor.house_power, sensor.solar_power\)"):
         read_table(path, unit="W")
     path.write_text("\n".join(["entity_id,state,last_changed", *rows[::2]]))
     assert read_table(path, unit="W").aggregate_w.tolist() == [400.0 + minute for minute in range(10)]

@@ -13,19 +13,9 @@ from meterveil.data.synthetic import decoy_library
 from meterveil.defenders.training_settings import DdqlSettings, settings_for
 
 TINY = settings_for(
-    "ddql_flat",
-    epochs=2,
-    slots=8,
-    updates=4,
-    minibatch=64,
-    step_w=500.0,
-    buffer=4000,
-    h_hidden=8,
-    h_passes=1,
+    "ddql_flat", epochs=2, slots=8, updates=4, minibatch=64, step_w=500.0, buffer=4000, h_hidden=8, h_passes=1
 )
-QUICK = replace(
-    TINY, epochs=10, slots=16, block_minutes=60, updates=30, minibatch=128, gamma=0.9, buffer=50_000
-)
+QUICK = replace(TINY, epochs=10, slots=16, block_minutes=60, updates=30, minibatch=128, gamma=0.9, buffer=50_000)
 
 
 def two_levels(days: int = 2, low_w: float = 0.0, high_w: float = 1000.0, minutes: int = 1440) -> Scenario:

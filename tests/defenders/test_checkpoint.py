@@ -31,9 +31,7 @@ def stop_after(updates):
     return listen
 
 
-@pytest.mark.parametrize(
-    "changes", [{}, {"masked": False, "discount": "minute"}], ids=["masked", "by minutes"]
-)
+@pytest.mark.parametrize("changes", [{}, {"masked": False, "discount": "minute"}], ids=["masked", "by minutes"])
 def test_a_stopped_training_ends_with_the_weights_of_one_that_was_not(tmp_path, changes):
     whole = train(*lesson(**changes))
     assert len(whole.curve) > 4

@@ -63,9 +63,7 @@ def test_a_carried_state_scores_as_the_whole_day_read_at_once():
     mi.begin(4)
     whole = mi.score(load_w, load_w + 100.0)
     mi.begin(4)
-    parts = [
-        mi.score(load_w[begin : begin + 7], load_w[begin : begin + 7] + 100.0) for begin in range(0, 240, 7)
-    ]
+    parts = [mi.score(load_w[begin : begin + 7], load_w[begin : begin + 7] + 100.0) for begin in range(0, 240, 7)]
     np.testing.assert_allclose(np.concatenate(parts), whole, atol=1e-5)
 
 
@@ -78,9 +76,7 @@ def test_the_future_and_the_load_itself_do_not_reach_the_h_network():
     for watts in (load_w, changed_w):
         before = np.concatenate([np.zeros((1, 4)), watts[:-1]]).astype(np.float32)
         with torch.no_grad():
-            odds.append(
-                mi.network(torch.from_numpy(before), torch.from_numpy(reading_w.astype(np.float32)), None)[0]
-            )
+            odds.append(mi.network(torch.from_numpy(before), torch.from_numpy(reading_w.astype(np.float32)), None)[0])
     assert torch.equal(odds[0][:101], odds[1][:101])
     assert not torch.equal(odds[0][101:], odds[1][101:])
 

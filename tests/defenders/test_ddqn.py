@@ -11,13 +11,7 @@ from meterveil.core.battery import Battery
 from meterveil.core.env import OBSERVATION
 from meterveil.defenders.ddql import ddql_training
 from meterveil.defenders.ddql.ddql_training import explore_chance, powers_w, train
-from meterveil.defenders.ddql.q_learner import (
-    Learner,
-    Minutes,
-    Replay,
-    Scale,
-    double_q_target,
-)
+from meterveil.defenders.ddql.q_learner import Learner, Minutes, Replay, Scale, double_q_target
 from meterveil.defenders.run_folder import own_randomness
 from meterveil.defenders.training_settings import DdqlSettings
 from meterveil.errors import InputError

@@ -128,9 +128,7 @@ def test_a_sampled_policy_draws_as_often_as_its_odds_say():
     network = Mlp(layers, (*(np.zeros(64, np.float32),) * 2, np.log(odds).astype(np.float32)))
     count = 100_000
     chance = (np.arange(count) + 0.5) / count
-    drawn = ManagerPolicy(network, 3).actions(
-        np.zeros((count, 6), np.float32), np.ones((count, 3), bool), chance
-    )
+    drawn = ManagerPolicy(network, 3).actions(np.zeros((count, 6), np.float32), np.ones((count, 3), bool), chance)
     np.testing.assert_allclose(np.bincount(drawn) / count, odds, atol=1e-4)
 
 
@@ -161,9 +159,7 @@ def test_a_masked_policy_never_chooses_what_moves_nothing():
 
 def test_discounting_by_minutes_is_gamma_to_the_power_of_what_a_decision_took():
     batch = lesson(slots=1, discount="minute").households()
-    buffer = MinuteDiscount(
-        3, batch.observation_space, batch.action_space, "cpu", 0.8, 0.9, 1, households=batch
-    )
+    buffer = MinuteDiscount(3, batch.observation_space, batch.action_space, "cpu", 0.8, 0.9, 1, households=batch)
     for reward, value, minutes in [(1.0, 0.5, 1), (2.0, 0.25, 5), (4.0, 1.0, 2)]:
         batch.lasted = np.array([minutes])
         one = np.ones(1)

@@ -67,9 +67,7 @@ def test_the_networks_have_the_sizes_of_the_paper(kind, weights):
     assert network(torch.zeros(3, 60)).shape == (3, 60)
 
 
-@pytest.mark.parametrize(
-    ("kind", "segments"), [("cnn", 600), pytest.param("lstm", 1600, marks=pytest.mark.slow)]
-)
+@pytest.mark.parametrize(("kind", "segments"), [("cnn", 600), pytest.param("lstm", 1600, marks=pytest.mark.slow)])
 def test_a_trained_probe_explains_clean_days_that_it_has_not_seen(home, kind, segments):
     probe = train_probe(kind, home, home.days(), seed=0, recipe=replace(FEW, segments=segments))
     assert probe.quality["explained"] > 0.9

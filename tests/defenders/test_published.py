@@ -12,12 +12,7 @@ from meterveil.defenders.stepping import LazyCharging, LazyStepping, RandomCharg
 FULL = 0.9 - 1e-9
 NAN = np.nan
 LOAD_W = [700.0, 900.0, 1010.0, 1010.0, 300.0]
-STEPPING = {
-    "ls1": LazyStepping(),
-    "ls2": LazyStepping(coin=True),
-    "lc": LazyCharging(),
-    "rc": RandomCharging(),
-}
+STEPPING = {"ls1": LazyStepping(), "ls2": LazyStepping(coin=True), "lc": LazyCharging(), "rc": RandomCharging()}
 
 METER_W = {
     "best effort keeps the first reading": (BestEffort(), 0.5, [300, 2300, 2300, 50, 0, 700], [300] * 6),
@@ -45,28 +40,15 @@ METER_W = {
         [1000, 285, 285, 285, (1000 + np.mean([400, 600, 1434])) / 2],
     ),
     # 700 is lowered to 500; 1,010 is 510 away, and a battery below half takes the multiple above
-    "LS1 keeps its level until the load is a step away": (
-        LazyStepping(),
-        0.45,
-        LOAD_W,
-        [500, 500, 1500, 1500, 500],
-    ),
+    "LS1 keeps its level until the load is a step away": (LazyStepping(), 0.45, LOAD_W, [500, 500, 1500, 1500, 500]),
     "LS1 discharges above half": (LazyStepping(), 0.6, LOAD_W, [500, 500, 1000, 1000, 0]),
     **{f"empty, {name} charges": (policy, 0.1, [700], [1000]) for name, policy in STEPPING.items()},
     **{f"full, {name} discharges": (policy, 0.9, [700], [500]) for name, policy in STEPPING.items()},
-    **{
-        f"{name} leaves a multiple alone": (policy, 0.5, [500] * 5, [500] * 5)
-        for name, policy in STEPPING.items()
-    },
+    **{f"{name} leaves a multiple alone": (policy, 0.5, [500] * 5, [500] * 5) for name, policy in STEPPING.items()},
 }
 
 POWER_W = {
-    "a change beyond the inverter is followed by the rest": (
-        BestEffort(),
-        0.5,
-        [300, 5000, 300],
-        [0, -4000, 700],
-    ),
+    "a change beyond the inverter is followed by the rest": (BestEffort(), 0.5, [300, 5000, 300], [0, -4000, 700]),
     "a gap keeps the reading": (BestEffort(), 0.5, [300, NAN, NAN, 800], [0, 0, 0, -500]),
     "a gap keeps the level": (LazyStepping(), 0.45, [700, NAN, 900], [-200, 0, -400]),
     # 2,000 W lie nearer to the kettle's 2,500 than to the toaster's 900; 800 W nearer to the toaster
@@ -76,24 +58,9 @@ POWER_W = {
         [300, 2300, 2300, 2300, 1500, 1500],
         [0, 1500, 2500, 0, 900, 0],
     ),
-    "above half it discharges, within the load": (
-        RuleBased(),
-        0.6,
-        [300, 2300, 2300, 2300],
-        [0, -1500, -2300, 0],
-    ),
-    "a running decoy is not interrupted": (
-        RuleBased(),
-        0.4,
-        [300, 2300, 300, 300, 300],
-        [0, 1500, 2500, 0, 0],
-    ),
-    "after a gap the last known load counts": (
-        RuleBased(),
-        0.4,
-        [300, NAN, 310, NAN, 1300],
-        [0, 0, 0, 0, 900],
-    ),
+    "above half it discharges, within the load": (RuleBased(), 0.6, [300, 2300, 2300, 2300], [0, -1500, -2300, 0]),
+    "a running decoy is not interrupted": (RuleBased(), 0.4, [300, 2300, 300, 300, 300], [0, 1500, 2500, 0, 0]),
+    "after a gap the last known load counts": (RuleBased(), 0.4, [300, NAN, 310, NAN, 1300], [0, 0, 0, 0, 900]),
     "a slow ramp is no step": (RuleBased(), 0.5, 100.0 + 199.0 * np.arange(20), [0] * 20),
 }
 
@@ -117,9 +84,7 @@ def test_the_battery_does(policy, soc, load_w, power_w):
         pytest.param(0.1, 100.0, 200.0, 500.0, 0.8 * 6400.0 / 300.0 * 60.0, 0.74, id="low, to four fifths"),
     ],
 )
-def test_a_recovery_of_nill_ends_at_its_share_and_moves_the_level(
-    soc, first_w, load_w, level_w, minutes, reached
-):
+def test_a_recovery_of_nill_ends_at_its_share_and_moves_the_level(soc, first_w, load_w, level_w, minutes, reached):
     trace = play(Nill(), np.r_[first_w, np.full(2000, load_w)], soc=soc, budget_kwh=np.inf)
     recovering = np.isclose(trace.meter_w[0], level_w)
     assert recovering.sum() == pytest.approx(minutes, abs=1.0)

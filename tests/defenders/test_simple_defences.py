@@ -76,9 +76,7 @@ def test_a_decoy_stands_on_the_level_and_hides_the_load_below_it():
     kettle = np.isclose(trace.power_w[:, 1] - trace.power_w[:, 0], 1000.0)
     assert kettle.any()
     np.testing.assert_allclose(trace.meter_w[kettle, 0], level_w + 1500.0)
-    assert np.all(
-        np.isclose(trace.meter_w[:, 0], level_w + 1500.0) | np.isclose(trace.meter_w[:, 0], level_w + 900.0)
-    )
+    assert np.all(np.isclose(trace.meter_w[:, 0], level_w + 1500.0) | np.isclose(trace.meter_w[:, 0], level_w + 900.0))
 
 
 def test_decoys_do_not_fill_the_battery():

@@ -137,10 +137,7 @@ def test_risks_to_go_by_hand():
 @pytest.mark.parametrize("loss", ["mse", "rmse"])
 def test_a_copying_attacker_has_the_risk_of_the_identity_probe(played, days, loss):
     reward = ProbeReward(IDENTITY, days, loss=loss)
-    probe, copying = (
-        probe_risk(played, reward),
-        attacker_risk(played, reward, Copies(), {"fridge": days.load_w}),
-    )
+    probe, copying = (probe_risk(played, reward), attacker_risk(played, reward, Copies(), {"fridge": days.load_w}))
     assert probe.paid.max() > 0.0
     np.testing.assert_allclose(copying.paid, probe.paid, rtol=1e-3, atol=1e-6)
     np.testing.assert_allclose(copying.hours, probe.hours, rtol=1e-3, atol=1e-6)
@@ -149,9 +146,7 @@ def test_a_copying_attacker_has_the_risk_of_the_identity_probe(played, days, los
 def test_snapshots_end_with_the_manager_of_the_ordinary_training(days):
     snapshots = alignment.snapshots(TINY, SETUP, days, IDENTITY)
     trained = train(TINY, SETUP, days, IDENTITY)
-    assert [part.update for part in snapshots] == [
-        round(share * len(trained.curve)) for share in alignment.SHARES
-    ]
+    assert [part.update for part in snapshots] == [round(share * len(trained.curve)) for share in alignment.SHARES]
     for weight, kept in zip(trained.policy.network.weights, snapshots[-1].network.weights, strict=True):
         np.testing.assert_array_equal(weight, kept)
 

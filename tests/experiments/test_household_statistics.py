@@ -94,9 +94,7 @@ def test_a_sub_meter_of_which_little_is_known_does_not_speak_for_the_record():
     pump_w = [100] + [np.nan] * 9
     home = house([100] * 10, fridge=[20] * 10, pump=pump_w)
     assert submetered_share(home) == pytest.approx(0.2)
-    assert left_out(home) == [
-        "pump: known for less than 20% of the record, left out of the sub-metered share"
-    ]
+    assert left_out(home) == ["pump: known for less than 20% of the record, left out of the sub-metered share"]
     assert left_out(house([100] * 10, fridge=[20] * 10, lamp=[np.nan] * 10)) == []
 
 
@@ -124,10 +122,7 @@ def test_a_constant_or_too_short_trace_has_no_autocorrelation():
 
 def test_the_comparison_has_a_row_for_each_figure_and_leaves_missing_ones_empty():
     table = comparison_table(
-        {
-            "mine": {"peak (W)": 12345.6, "share": 0.12345},
-            "theirs": {"peak (W)": 50.04, "kettle: duty": np.nan},
-        }
+        {"mine": {"peak (W)": 12345.6, "share": 0.12345}, "theirs": {"peak (W)": 50.04, "kettle: duty": np.nan}}
     )
     assert table.splitlines() == [
         "| statistic | mine | theirs |",

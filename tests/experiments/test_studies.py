@@ -97,9 +97,7 @@ def test_a_probe_that_copies_the_meter_has_the_error_of_the_battery_power(house)
 
 def test_rewards_by_length_and_smoothed_curves():
     zeros = np.zeros(3)
-    played = Played(
-        zeros, zeros, zeros, np.array([5, 5, 10]), zeros, np.array([1.0, 3.0, 4.0]), np.zeros((3, 60))
-    )
+    played = Played(zeros, zeros, zeros, np.array([5, 5, 10]), zeros, np.array([1.0, 3.0, 4.0]), np.zeros((3, 60)))
     assert list(by_length(played)) == [(5, 2.0), (10, 4.0)]
     updates = [Update(n, n * 10, 0.0, 10.0, None if n < 2 else float(n), 1.0) for n in range(10)]
     run = Trained(None, tuple(updates), 1.0)

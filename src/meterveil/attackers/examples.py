@@ -116,13 +116,7 @@ class Examples:
 
     @classmethod
     def of(
-        cls,
-        series: Sequence[Series],
-        targets: Sequence[str],
-        scaling: Scaling,
-        window: int,
-        output: int,
-        clock: bool,
+        cls, series: Sequence[Series], targets: Sequence[str], scaling: Scaling, window: int, output: int, clock: bool
     ) -> Examples:
         """Scale and join the series; no window spans two of them."""
         starts = _starts(series, window)

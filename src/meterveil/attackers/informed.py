@@ -172,9 +172,7 @@ class Informed:
             threshold=arrays["threshold"],
         )
 
-    def _trained(
-        self, days: Days, held_out: IntArray, rng: np.random.Generator
-    ) -> tuple[nn.Module, Examples]:
+    def _trained(self, days: Days, held_out: IntArray, rng: np.random.Generator) -> tuple[nn.Module, Examples]:
         """Train one network; keep the weights of the epoch with the least validation loss."""
         recipe, learning = self.recipe, np.setdiff1d(np.arange(len(days.load_w)), held_out)
         validation = self._examples(days.rows(np.tile(held_out, (4 if self.policy else 1, 1))), rng)
@@ -204,9 +202,7 @@ class Informed:
         network.load_state_dict(weights)
         return network.eval(), validation
 
-    def _mixed(
-        self, days: Days, learning: IntArray, shape: tuple[int, int], rng: np.random.Generator
-    ) -> Days:
+    def _mixed(self, days: Days, learning: IntArray, shape: tuple[int, int], rng: np.random.Generator) -> Days:
         """Draw stretches of days; half of the appliances come from other days, half move by up to 20 min."""
         chosen = rng.choice(learning, shape)
         each = *shape, len(self.targets)
@@ -217,8 +213,7 @@ class Informed:
         targets_w = days.targets_w[donor[..., None], np.arange(len(self.targets))[:, None], minute]
         is_aggregate = np.array([name == AGGREGATE for name in self.targets])
         before_w, after_w = (
-            np.nansum(np.compress(~is_aggregate, part, axis=-2), axis=-2)
-            for part in (days.targets_w, targets_w)
+            np.nansum(np.compress(~is_aggregate, part, axis=-2), axis=-2) for part in (days.targets_w, targets_w)
         )
         load_w = np.maximum((days.load_w - before_w)[chosen] + after_w, 0.0)
         targets_w[:, :, is_aggregate] = load_w[:, :, None]
@@ -299,9 +294,7 @@ class UNet(nn.Module):
     def __init__(self, channels: int, targets: int, width: int) -> None:
         super().__init__()
         self.first = nn.Sequential(_Block(channels, width), _Block(width, width))
-        self.down = nn.ModuleList(
-            nn.Sequential(_Block(width, width), _Block(width, width, 2)) for _ in _POOLS
-        )
+        self.down = nn.ModuleList(nn.Sequential(_Block(width, width), _Block(width, width, 2)) for _ in _POOLS)
         self.deepest = _Block(width, width, 4)
         self.up = nn.ModuleList(_Block(2 * width, width) for _ in _POOLS)
         self.last = _Block(width, width)

@@ -29,9 +29,7 @@ SHOWN_APPLIANCES = ("dishwasher", "washing_machine", "microwave", "kettle")
 """Appliances in the picture of all days; the fridge would cover the others."""
 
 
-def write_audit(
-    findings: Audit, model: Model, trained: Trained | None, folder: Path, day: date | None
-) -> Path:
+def write_audit(findings: Audit, model: Model, trained: Trained | None, folder: Path, day: date | None) -> Path:
     """Write the page and the JSON file; return the path of the page."""
     outputs.folder(folder, FILES)
     document = json.dumps(values(findings, trained), indent=1) + "\n"

@@ -117,11 +117,7 @@ def _unique_names(columns: Iterable[str]) -> list[str]:
 
 
 def train_and_score(
-    household: Household,
-    model: Model,
-    seed: int = 0,
-    names: Sequence[str] = QUICK,
-    **options: Unpack[Options],
+    household: Household, model: Model, seed: int = 0, names: Sequence[str] = QUICK, **options: Unpack[Options]
 ) -> Trained | None:
     """Learn from the first days and score on the last; None where there is too little to learn from.
 
@@ -146,9 +142,7 @@ def train_and_score(
         (name, target): score(target, np.concatenate(truth_w[target]), np.concatenate(parts))
         for (name, target), parts in predicted.items()
     }
-    truth = {
-        name: (days_w[-1] >= on_threshold_w(name)).astype(np.float64) for name, days_w in truth_w.items()
-    }
+    truth = {name: (days_w[-1] >= on_threshold_w(name)).astype(np.float64) for name, days_w in truth_w.items()}
     return Trained(training, test, scores, {case: parts[-1] for case, parts in predicted.items()}, truth)
 
 

@@ -38,11 +38,7 @@ class Readings(NamedTuple):
 
 
 def read(
-    trial: Trial,
-    houses: Houses,
-    attackers: Sequence[str],
-    workers: int = 2,
-    on_done: OnDone | None = None,
+    trial: Trial, houses: Houses, attackers: Sequence[str], workers: int = 2, on_done: OnDone | None = None
 ) -> Readings:
     """Fit attackers on the training days and let them read the test days without a defence."""
     home = houses[trial.test.key].select(trial.targets)
@@ -61,9 +57,7 @@ def strength_figures(readings: Readings, run: str) -> list[Figure]:
         name: score_predictions(predictions, readings.days, trial.read)
         for name, predictions in readings.predictions.items()
     }
-    return score_figures(
-        replace(base_figure(trial, run), threat="clean", training=trial.training_label), scores
-    )
+    return score_figures(replace(base_figure(trial, run), threat="clean", training=trial.training_label), scores)
 
 
 def day_figure(readings: Readings) -> go.Figure:

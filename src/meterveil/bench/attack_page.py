@@ -64,8 +64,7 @@ def _strength_sections(table: pd.DataFrame) -> list[Section]:
     has_baselines = set(BASELINES) & set(table["attacker"])
     return [
         Section(heading(table), "", (), strength_chart(table)),
-        *[Section("No better than the baselines", words, rows if len(rows) > 1 else ())]
-        * bool(has_baselines),
+        *[Section("No better than the baselines", words, rows if len(rows) > 1 else ())] * bool(has_baselines),
     ]
 
 

@@ -42,9 +42,7 @@ def score(attacker: Attacker, days: Sequence[Household], targets: Sequence[str])
     return score_predictions([attacker.predict(meter_of(day)) for day in days], days, targets)
 
 
-def score_predictions(
-    predictions: Sequence[Prediction], days: Sequence[Household], targets: Sequence[str]
-) -> Scores:
+def score_predictions(predictions: Sequence[Prediction], days: Sequence[Household], targets: Sequence[str]) -> Scores:
     """Score the prediction of each day."""
     scores: dict[tuple[str, str], list[float]] = {}
     for day, prediction in zip(days, predictions, strict=True):
@@ -188,8 +186,7 @@ def strongest(cases: Sequence[Case], prior: Mapping[tuple[str, str], FloatArray]
     """
     names = list(dict.fromkeys(case.attacker for case in cases if case.attacker not in FLOORS))
     read = {
-        name: [c for c in cases if (c.attacker, c.metric) == (name, metric) and c.target != AGGREGATE]
-        for name in names
+        name: [c for c in cases if (c.attacker, c.metric) == (name, metric) and c.target != AGGREGATE] for name in names
     }
     sign = -harm_sign(metric)
     first = max(names, key=lambda name: sign * mean(means(_column(read[name], masked=True))))

@@ -107,9 +107,7 @@ def welch_p(first: FloatArray, second: FloatArray) -> float:
     return float(2 * stdtr(freedom, -abs(gap) / np.sqrt(sum(errors))))
 
 
-def information_bits(
-    truth_w: FloatArray, reading_w: FloatArray, threshold_w: float, rng: np.random.Generator
-) -> float:
+def information_bits(truth_w: FloatArray, reading_w: FloatArray, threshold_w: float, rng: np.random.Generator) -> float:
     """Estimate how many bits a minute of the meter tells about an appliance being on, by any attacker.
 
     By nearest neighbours, since histograms depend on their bins: B. C. Ross, "Mutual Information between

@@ -48,10 +48,7 @@ METER = "meter"
 EVERY_ATTACKER = (*PAPER_SIX, "nilmformer")
 """Attackers that see the meter, without those that must know the defence."""
 
-DEFAULT_ATTACKERS: Mapping[ThreatModel, tuple[str, ...]] = {
-    "fixed": PAPER_SIX,
-    "adaptive": ("fhmm", "bert4nilm"),
-}
+DEFAULT_ATTACKERS: Mapping[ThreatModel, tuple[str, ...]] = {"fixed": PAPER_SIX, "adaptive": ("fhmm", "bert4nilm")}
 """Threat model -> attackers; only the best classical and the best neural one adapt: a fit takes minutes."""
 
 _TEST_DICE = 0x7E57
@@ -161,9 +158,7 @@ class Result:
         return len(self.masked.days)
 
 
-def measure_undefended(
-    spec: Spec, houses: Houses, workers: int = 2, on_done: OnDone | None = None
-) -> Undefended:
+def measure_undefended(spec: Spec, houses: Houses, workers: int = 2, on_done: OnDone | None = None) -> Undefended:
     """Fit the attackers on clean training days and score them on clean test days."""
     trial = spec.trial
     home, training = houses[trial.test.key], trial.training_households(houses)
@@ -174,9 +169,7 @@ def measure_undefended(
     return Undefended(spec, home, training, fitted, scores)
 
 
-def evaluate(
-    undefended: Undefended, defence: Defence, workers: int = 2, on_done: OnDone | None = None
-) -> Result:
+def evaluate(undefended: Undefended, defence: Defence, workers: int = 2, on_done: OnDone | None = None) -> Result:
     """Run a defence on the test days under every seed and score the attackers on the masked meter."""
     spec = undefended.spec
     check_unseen(defence, undefended.home.name, spec.trial.test.days)
@@ -192,9 +185,7 @@ def evaluate(
     return Result(spec, defence, cases, information, undefended.prior(), masked, undefended.data)
 
 
-def mask_test_days(
-    trial: Trial, home: Household, defence: Defence, setup: Setup, seeds: int = SEEDS
-) -> MaskedDays:
+def mask_test_days(trial: Trial, home: Household, defence: Defence, setup: Setup, seeds: int = SEEDS) -> MaskedDays:
     """Run a defence over the test days, SoC carried over midnight and reset where days are left out."""
     rngs = held_out_rngs(trial.seed, seeds)
     pieces = consecutive_pieces(home.select(trial.targets), trial.test.days)
@@ -229,12 +220,7 @@ def example_day(defence: Defence, day: Household, setup: Setup, seed: int = 0) -
 
 
 def _adapted(
-    undefended: Undefended,
-    defence: Defence,
-    names: Sequence[str],
-    seeds: int,
-    workers: int,
-    on_done: OnDone | None,
+    undefended: Undefended, defence: Defence, names: Sequence[str], seeds: int, workers: int, on_done: OnDone | None
 ) -> list[Mapping[str, Attacker]]:
     """Fit attackers on the training days that each policy masked; return the attackers of every seed."""
     spec, trial = undefended.spec, undefended.spec.trial
@@ -247,10 +233,7 @@ def _adapted(
 
 
 def _cases(
-    undefended: Undefended,
-    masked: MaskedDays,
-    names: Sequence[str],
-    attackers: Sequence[Mapping[str, Attacker]],
+    undefended: Undefended, masked: MaskedDays, names: Sequence[str], attackers: Sequence[Mapping[str, Attacker]]
 ) -> list[Case]:
     cases = []
     for name in (name for name in names if name not in FLOORS):

@@ -102,8 +102,7 @@ def case_rows(result: Result, threat: ThreatModel) -> list[list[str]]:
     rows = [["attacker, target", *(f"{words} {c}" for words, _ in _CASE_METRICS.values() for c in columns)]]
     for name, target in dict.fromkeys((attacker, target) for attacker, target, _ in cases):
         cells = [
-            _case_cells(cases.get((name, target, metric)), digits)
-            for metric, (_, digits) in _CASE_METRICS.items()
+            _case_cells(cases.get((name, target, metric)), digits) for metric, (_, digits) in _CASE_METRICS.items()
         ]
         rows.append([f"{label(name)}, {readable(target)}", *(cell for part in cells for cell in part)])
     return rows
@@ -133,9 +132,7 @@ def reading_chart(result: Result) -> go.Figure:
     }
     targets = result.spec.trial.targets
     prior = {metric: mean(np.array([mean(result.prior[t, metric]) for t in targets])) for metric in EVALUATED}
-    return reading_figure(
-        scores, prior, f"{title_of(result)}: attackers without and with {result.defence.name}"
-    )
+    return reading_figure(scores, prior, f"{title_of(result)}: attackers without and with {result.defence.name}")
 
 
 def day_chart(result: Result) -> go.Figure:
@@ -148,12 +145,7 @@ def _sections(result: Result) -> list[Section]:
     return [
         Section(f"Attackers without and with {name}", "", (), reading_chart(result)),
         *(
-            Section(
-                f"{name}: {threat} attackers, case by case",
-                _CASES,
-                case_rows(result, threat),
-                is_folded=True,
-            )
+            Section(f"{name}: {threat} attackers, case by case", _CASES, case_rows(result, threat), is_folded=True)
             for threat in result.cases
         ),
         Section(f"A day with {name}", "", (), day_chart(result)),

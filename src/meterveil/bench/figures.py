@@ -26,15 +26,7 @@ from meterveil.bench.cases import (
 from meterveil.bench.estimates import Estimate, deviation, estimate, mean, welch_p
 from meterveil.bench.evaluate import PRIOR, VERSION, Result, Spec
 from meterveil.bench.metrics import FloatArray, headline_percent, leak
-from meterveil.bench.results import (
-    Figure,
-    Run,
-    ThreatModel,
-    battery_label,
-    check_effort,
-    current_commit,
-    to_table,
-)
+from meterveil.bench.results import Figure, Run, ThreatModel, battery_label, check_effort, current_commit, to_table
 from meterveil.core.battery import Battery
 from meterveil.core.tariff import PAPER_TARIFF
 from meterveil.data.cache import key_of, library_versions
@@ -124,8 +116,7 @@ def check_recordable(folder: Path, spec: Spec, defence: Defence) -> None:
     """Refuse before an evaluation what `results.write` would refuse after it."""
     headline_figure = replace(base_figure(spec, defence), attacker=EVERY, appliance=EVERY)
     expected = [
-        replace(under_threat(headline_figure, spec, threat), metric=HEADLINES["rmse"])
-        for threat in spec.attackers
+        replace(under_threat(headline_figure, spec, threat), metric=HEADLINES["rmse"]) for threat in spec.attackers
     ]
     check_effort(folder, to_table(expected), [Run("", _settings(spec, defence))])
 
@@ -142,9 +133,7 @@ def gap_figures(result: Result, other: Result, run: str = "") -> list[Figure]:
     figures: list[Figure] = []
     for threat in result.cases:
         under = under_threat(base, result.spec, threat)
-        figures += [
-            _headline_gap(under, result.cases[threat], other.cases[threat], m) for m in ("rmse", "f1")
-        ]
+        figures += [_headline_gap(under, result.cases[threat], other.cases[threat], m) for m in ("rmse", "f1")]
         strongest_two = (strongest(side.cases[threat], side.prior, BEST_F1) for side in (result, other))
         figures += _strongest_gaps(replace(under, attacker=STRONGEST), *strongest_two)
     return figures
@@ -209,9 +198,7 @@ def _spread(by_day: FloatArray) -> float:
 def _settings(spec: Spec, defence: Defence) -> dict[str, Any]:
     """Return the settings for the runs table; of battery and tariff only what differs from the paper's."""
     setup, defaults = spec.setup, battery_values(Battery())
-    battery = {
-        name: value for name, value in battery_values(setup.battery).items() if value != defaults[name]
-    }
+    battery = {name: value for name, value in battery_values(setup.battery).items() if value != defaults[name]}
     optional = {
         "battery": battery,
         "tariff": tariff_values(setup.tariff) if setup.tariff != PAPER_TARIFF else None,

@@ -84,9 +84,7 @@ def sae(truth_w: FloatArray, prediction_w: FloatArray) -> FloatArray:
 
 def power_detection(truth_w: FloatArray, prediction_w: FloatArray, threshold_w: float) -> Detection:
     """Score the on-minutes of a prediction in watts, with one threshold for truth and prediction (D10)."""
-    return _detection(
-        truth_w >= threshold_w, prediction_w >= threshold_w, known=_known(truth_w, prediction_w)
-    )
+    return _detection(truth_w >= threshold_w, prediction_w >= threshold_w, known=_known(truth_w, prediction_w))
 
 
 def probability_detection(
@@ -182,9 +180,7 @@ def _mean_over_known(errors: FloatArray) -> FloatArray:
 
 def _detection(truth_on: BoolArray, predicted_on: BoolArray, known: BoolArray) -> Detection:
     true, predicted = truth_on & known, predicted_on & known
-    return _from_counts(
-        hits=(true & predicted).sum(axis=-1), predicted=predicted.sum(axis=-1), true=true.sum(axis=-1)
-    )
+    return _from_counts(hits=(true & predicted).sum(axis=-1), predicted=predicted.sum(axis=-1), true=true.sum(axis=-1))
 
 
 def _ratio(part: npt.ArrayLike, whole: npt.ArrayLike) -> FloatArray:

@@ -182,9 +182,7 @@ def parse_where(text: str) -> dict[str, Any]:
     return conditions
 
 
-def write(
-    folder: Path, figures: Iterable[Figure], runs: Sequence[Run], replaced: Collection[str] = ()
-) -> list[Path]:
+def write(folder: Path, figures: Iterable[Figure], runs: Sequence[Run], replaced: Collection[str] = ()) -> list[Path]:
     """Record figures and their runs, all or none; figures with the same identity are replaced.
 
     In the files that are written, all figures of the runs in `replaced` are removed. Other figures are not
@@ -206,9 +204,7 @@ def write(
     return list(texts)
 
 
-def check_effort(
-    folder: Path, fresh: pd.DataFrame, runs: Sequence[Run], replaced: Collection[str] = ()
-) -> None:
+def check_effort(folder: Path, fresh: pd.DataFrame, runs: Sequence[Run], replaced: Collection[str] = ()) -> None:
     """Refuse to replace figures by ones with fewer seeds, fewer attackers or other signatures."""
     recorded = {key: run.settings for key, run in read_runs(folder).items()}
     coming = {run.key: run.settings for run in runs}

@@ -20,17 +20,7 @@ from meterveil.plots.simulation import day_figure, days_figure
 
 RUN_FILES = ("summary.json", "trace.parquet", "day.html")
 
-_HEADS = (
-    "known",
-    "moved kWh",
-    "end SoC",
-    "energy cost",
-    "wear",
-    "total cost",
-    "neutral cost",
-    "clipped min",
-    "RMS W",
-)
+_HEADS = ("known", "moved kWh", "end SoC", "energy cost", "wear", "total cost", "neutral cost", "clipped min", "RMS W")
 _VISIBLE_W = 50.0
 """Difference between load and meter that counts as a change of the reading."""
 

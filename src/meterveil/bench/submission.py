@@ -25,9 +25,7 @@ _HEADLINES = {
 }
 """Attacker -> metrics that an entry must have under both threat models (D11)."""
 
-_BATTERY = (
-    *("throughput_kwh", "soc_end", "energy_cost", "degradation_cost", "total_cost", "soc_neutral_cost"),
-)
+_BATTERY = (*("throughput_kwh", "soc_end", "energy_cost", "degradation_cost", "total_cost", "soc_neutral_cost"),)
 _SETTINGS = {"training": "the days that were trained on", "test": "the days of the test"}
 _CELL = ["dataset", "house", "days", "aggregate", "battery", "defence"]
 _COMMIT = re.compile(r"(.+-g)?[0-9a-f]{7,40}")
@@ -75,9 +73,7 @@ def write_submission(folder: Path, name: str, figures: pd.DataFrame, runs: Mappi
 def _row_problems(figures: pd.DataFrame) -> Iterator[tuple[str, str]]:
     checks = {
         "value: not a finite number": np.isinf(figures[list(NUMBERS)]).any(axis=1),
-        "threat: use clean, fixed, adaptive or nothing": ~figures["threat"].isin(
-            ["", "clean", "fixed", "adaptive"]
-        ),
+        "threat: use clean, fixed, adaptive or nothing": ~figures["threat"].isin(["", "clean", "fixed", "adaptive"]),
         "metric: empty": figures["metric"] == "",
         "seeds and n_days: at least 1 for a measured figure": figures["value"].notna()
         & ((figures["seeds"] < 1) | (figures["n_days"] < 1)),
@@ -122,9 +118,7 @@ def _lacking(part: pd.DataFrame) -> Iterator[str]:
     yield from _missing("battery figures (D7)", [("", "", metric) for metric in _BATTERY], known)
 
 
-def _missing(
-    title: str, wanted: Sequence[tuple[str, str, str]], known: set[tuple[str, ...]]
-) -> Iterator[str]:
+def _missing(title: str, wanted: Sequence[tuple[str, str, str]], known: set[tuple[str, ...]]) -> Iterator[str]:
     lacking = [" ".join(filter(None, key[1:])) for key in wanted if key not in known]
     if lacking:
         yield f"{title}: no {', '.join(lacking)}; measure with meterveil evaluate"

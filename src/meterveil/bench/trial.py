@@ -87,9 +87,7 @@ class Trial:
         if shared:
             raise InputError(f"{shared[0]} is a training day and a test day; use each day once")
         if not self.test.days:
-            raise InputError(
-                f"no test day of {self.test.dataset} house {self.test.house} is left; train on fewer days"
-            )
+            raise InputError(f"no test day of {self.test.dataset} house {self.test.house} is left; train on fewer days")
 
     @property
     def learned(self) -> tuple[str, ...]:

@@ -36,9 +36,7 @@ def attack(
     attackers: Annotated[
         str, typer.Option(help="Names separated by commas; default: all of this package but informed.")
     ] = "",
-    cross: Annotated[
-        bool, typer.Option("--cross", help="Train on other houses than the one that is read.")
-    ] = False,
+    cross: Annotated[bool, typer.Option("--cross", help="Train on other houses than the one that is read.")] = False,
     training_days: Annotated[int, typer.Option(min=2, help="Training days, from the paper's ten on.")] = 10,
     held_out: Annotated[
         bool, typer.Option("--held-out", help="Read all held-out days instead of one test day.")
@@ -46,17 +44,12 @@ def attack(
     reserve_days: Annotated[
         int, typer.Option(help="With --held-out: leave out the days that this many training days take.")
     ] = 0,
-    aggregate: Annotated[
-        str, typer.Option(help="mains, or submeters for the sum of the sub-meters.")
-    ] = "mains",
-    recorded: Annotated[
-        bool, typer.Option("--recorded", help="Show what --results holds; fit nothing.")
-    ] = False,
+    aggregate: Annotated[str, typer.Option(help="mains, or submeters for the sum of the sub-meters.")] = "mains",
+    recorded: Annotated[bool, typer.Option("--recorded", help="Show what --results holds; fit nothing.")] = False,
     seed: opt.Seed = 0,
     workers: opt.Workers = 2,
     results: Annotated[
-        Path | None,
-        typer.Option(help="Folder of the results table; default: out/results, with --recorded results."),
+        Path | None, typer.Option(help="Folder of the results table; default: out/results, with --recorded results.")
     ] = None,
     out: opt.Out = Path("out/attack"),
     pictures: opt.Pictures = None,
@@ -117,12 +110,7 @@ def _own_house(
 
 
 def _attack(
-    trial: Trial,
-    houses: Houses,
-    names: Sequence[str],
-    workers: int,
-    folder: Path,
-    pictures: Path | None,
+    trial: Trial, houses: Houses, names: Sequence[str], workers: int, folder: Path, pictures: Path | None
 ) -> tuple[pd.DataFrame, go.Figure]:
     """Fit and score the attackers of one trial, record the figures, and print them."""
     from meterveil.bench import results

@@ -22,21 +22,14 @@ def audit(
     path: opt.Source,
     *,
     house: opt.House = None,
-    first: Annotated[
-        str | None, typer.Option("--from", help="First day; default: a month before --to.")
-    ] = None,
-    to: Annotated[
-        str | None, typer.Option(help="Day after the last; default: the end of the record.")
-    ] = None,
-    day: Annotated[
-        str | None, typer.Option(help="Day to show in detail; default: the one with most findings.")
-    ] = None,
+    first: Annotated[str | None, typer.Option("--from", help="First day; default: a month before --to.")] = None,
+    to: Annotated[str | None, typer.Option(help="Day after the last; default: the end of the record.")] = None,
+    day: Annotated[str | None, typer.Option(help="Day to show in detail; default: the one with most findings.")] = None,
     no_train: Annotated[
         bool, typer.Option("--no-train", help="Do not learn from sub-meters, where there are any.")
     ] = False,
     thorough: Annotated[
-        bool,
-        typer.Option("--thorough", help="Also train a network on the sub-meters; takes a few minutes."),
+        bool, typer.Option("--thorough", help="Also train a network on the sub-meters; takes a few minutes.")
     ] = False,
     seed: opt.Seed = 0,
     out: opt.OutPerInput = None,
@@ -56,8 +49,7 @@ def audit(
     from meterveil.data.splits import check_recorded
 
     begin, end, shown = (
-        opt.day_of(text, option) if text else None
-        for text, option in ((first, "--from"), (to, "--to"), (day, "--day"))
+        opt.day_of(text, option) if text else None for text, option in ((first, "--from"), (to, "--to"), (day, "--day"))
     )
     folder = opt.out_folder(out, "audit", path, house)
     outputs.folder(folder, FILES)
@@ -83,9 +75,7 @@ def _train(household: Household, model: Model, seed: int, thorough: bool) -> Tra
     names = THOROUGH if thorough else QUICK
     extra = missing_extra(names)
     if extra:
-        show_notes(
-            [f"learning from the sub-meters needs more packages; get them with {how_to_install(extra)}"]
-        )
+        show_notes([f"learning from the sub-meters needs more packages; get them with {how_to_install(extra)}"])
         return None
     with steps(len(names), "learning from the sub-meters (--no-train skips it)") as on_done:
         return train_and_score(household, model, seed, names, on_done=lambda job: on_done(job.name))

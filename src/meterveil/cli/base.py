@@ -16,10 +16,7 @@ from meterveil.cli.options import spoken
 from meterveil.errors import InputError, how_to_install
 from meterveil.plugins import ATTACKER_GROUP, DEFENCE_GROUP, Group, is_extended, left_out, offered_names
 
-_OWN_NAMES = {
-    ATTACKER_GROUP: "meterveil.attackers.registry:ATTACKERS",
-    DEFENCE_GROUP: "meterveil.defenders:DEFENDERS",
-}
+_OWN_NAMES = {ATTACKER_GROUP: "meterveil.attackers.registry:ATTACKERS", DEFENCE_GROUP: "meterveil.defenders:DEFENDERS"}
 """Group of plug-ins -> registry of this package, imported only where another package adds to it."""
 
 

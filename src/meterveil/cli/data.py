@@ -26,9 +26,7 @@ def show_readings(
     path: opt.Source,
     *,
     house: opt.House = None,
-    day: Annotated[
-        str | None, typer.Option(help="Day to draw; default: the first with good coverage.")
-    ] = None,
+    day: Annotated[str | None, typer.Option(help="Day to draw; default: the first with good coverage.")] = None,
     out: opt.Out = Path("out/data"),
     timestamp: opt.Timestamp = None,
     power: opt.Power = None,
@@ -75,16 +73,11 @@ def _describe(household: Household) -> None:
     from meterveil.plots.household import channel_rows, gap_rows
 
     first, last = household.minutes[0], household.minutes[-1]
-    title = (
-        f"{household.name}: {first:%Y-%m-%d %H:%M} to {last:%Y-%m-%d %H:%M}, time zone {household.timezone}"
-    )
+    title = f"{household.name}: {first:%Y-%m-%d %H:%M} to {last:%Y-%m-%d %H:%M}, time zone {household.timezone}"
     show_table(channel_rows(household), title, ["unit", "notes"])
     show_notes(general_notes(household))
     if not household.days():
-        show_line(
-            "warning: no day is recorded from midnight to midnight; the picture shows the whole record",
-            "yellow",
-        )
+        show_line("warning: no day is recorded from midnight to midnight; the picture shows the whole record", "yellow")
     rows = gap_rows(household)
     if len(rows) > 1:
         show_table(rows, "longest gaps", ["from"])
@@ -94,8 +87,7 @@ def _describe(household: Household) -> None:
 def build(
     *,
     source: Annotated[
-        Path | None,
-        typer.Option("--data", help="Folder with ukdale, or UK-DALE itself; default: $METERVEIL_DATA."),
+        Path | None, typer.Option("--data", help="Folder with ukdale, or UK-DALE itself; default: $METERVEIL_DATA.")
     ] = None,
     out: Annotated[Path, typer.Option(help="JSON file to write.")] = Path("out/signatures.json"),
 ) -> None:
@@ -113,21 +105,15 @@ def build(
     save(collection, out)
     _show_library(collection)
     if len(collection.signatures) < SIZE:
-        show_line(
-            f"warning: only {len(collection.signatures)} of {SIZE} suitable signatures were found", "yellow"
-        )
+        show_line(f"warning: only {len(collection.signatures)} of {SIZE} suitable signatures were found", "yellow")
     show_file("library", out)
 
 
 @signatures.command("show")
 def show_library(
-    file: Annotated[
-        Path | None, typer.Argument(help="Library of signatures; default: the synthetic one.")
-    ] = None,
+    file: Annotated[Path | None, typer.Argument(help="Library of signatures; default: the synthetic one.")] = None,
     *,
-    out: Annotated[Path, typer.Option(help="Picture to write: .html, .png or .svg.")] = Path(
-        "out/signatures.html"
-    ),
+    out: Annotated[Path, typer.Option(help="Picture to write: .html, .png or .svg.")] = Path("out/signatures.html"),
 ) -> None:
     """List the signatures of a library and draw them."""
     from meterveil.cli.tables import show_file
@@ -152,9 +138,7 @@ def _show_library(collection: Collection) -> None:
     head = ["signature", "recorded", "minutes", "median W", "std W", "peak W", "kWh"]
     rows = [[one.name, _recorded(one), *_figures(one)] for one in collection.signatures]
     show_table([head, *rows], collection.source, ["recorded"])
-    smaller = [
-        f"{name} ({size})" for name, size in SUB_LIBRARIES.items() if size <= len(collection.signatures)
-    ]
+    smaller = [f"{name} ({size})" for name, size in SUB_LIBRARIES.items() if size <= len(collection.signatures)]
     if smaller:
         show_line(f"sub-libraries, the most varied first: {', '.join(smaller)}")
     show_line(f"digest: {collection.library().digest()}")

@@ -43,17 +43,11 @@ def evaluate(
     ] = "fixed,adaptive",
     attackers: Annotated[
         str,
-        typer.Option(
-            help="Names separated by commas, or all; default: the paper's six, fhmm and bert4nilm adaptive."
-        ),
+        typer.Option(help="Names separated by commas, or all; default: the paper's six, fhmm and bert4nilm adaptive."),
     ] = "",
     copies: Annotated[int, typer.Option(min=1, help="Masked copies that adaptive attackers train on.")] = 12,
-    against: Annotated[
-        str, typer.Option(metavar="DEFENCE", help="Also show the differences to this defence.")
-    ] = "",
-    seeds: Annotated[
-        int, typer.Option(min=2, help="Seeds of each defence; a folder of runs has one per run.")
-    ] = 5,
+    against: Annotated[str, typer.Option(metavar="DEFENCE", help="Also show the differences to this defence.")] = "",
+    seeds: Annotated[int, typer.Option(min=2, help="Seeds of each defence; a folder of runs has one per run.")] = 5,
     seed: opt.Seed = 0,
     data: opt.Data = None,
     library: opt.Library = None,
@@ -129,9 +123,7 @@ def _trial(on: str, days: str, data: Path | None, seed: int) -> tuple[Trial, Hou
     return trial, {trial.test.key: household}
 
 
-def _measure(
-    spec: Spec, tested: Sequence[Defence], houses: Houses, workers: int, folder: Path
-) -> list[Result]:
+def _measure(spec: Spec, tested: Sequence[Defence], houses: Houses, workers: int, folder: Path) -> list[Result]:
     """Measure one defence after the other, and record the figures of each as soon as it is done."""
     from meterveil.bench import results
     from meterveil.bench.evaluate import evaluate as measure

@@ -20,10 +20,7 @@ _TRANSLATED = (*_READING, "days", "start", "seeds")
 _ARGUMENT = re.compile(rf'(?<![\w/-])({"|".join(_TRANSLATED)})="?(-?[\w.]+)"?(?!/)')
 
 Source = Annotated[
-    str,
-    typer.Argument(
-        metavar="PATH", help="Folder or file of a data set, your own CSV or Parquet, or 'synthetic'."
-    ),
+    str, typer.Argument(metavar="PATH", help="Folder or file of a data set, your own CSV or Parquet, or 'synthetic'.")
 ]
 House = Annotated[int | None, typer.Option(help="Number of the house, where the data set has several.")]
 Timestamp = Annotated[str | None, typer.Option(help="Own table: column of the time stamps.")]
@@ -33,9 +30,7 @@ Timezone = Annotated[str | None, typer.Option(help="Own table: time zone, such a
 Appliances = Annotated[
     str | None, typer.Option(help="Sub-meters to read, separated by commas; own table: columns, or 'all'.")
 ]
-Aggregate = Annotated[
-    str, typer.Option(help="mains, or submeters for the sum of those named by --appliances.")
-]
+Aggregate = Annotated[str, typer.Option(help="mains, or submeters for the sum of those named by --appliances.")]
 
 
 def _folder(text: str | Path) -> Path:
@@ -47,21 +42,17 @@ def _folder(text: str | Path) -> Path:
 
 Out = Annotated[Path, typer.Option(parser=_folder, metavar="<path>", help="Folder for the results.")]
 OutPerInput = Annotated[
-    Path | None,
-    typer.Option(parser=_folder, metavar="<path>", help="Folder for the results; default: out/VERB/INPUT."),
+    Path | None, typer.Option(parser=_folder, metavar="<path>", help="Folder for the results; default: out/VERB/INPUT.")
 ]
 Seed = Annotated[int, typer.Option(min=0, help="Seed of all random numbers.")]
 Workers = Annotated[int, typer.Option(min=1, help="Processes, of one thread each.")]
-Data = Annotated[
-    Path | None, typer.Option(help="Folder with ukdale, redd and refit; default: $METERVEIL_DATA.")
-]
+Data = Annotated[Path | None, typer.Option(help="Folder with ukdale, redd and refit; default: $METERVEIL_DATA.")]
 Library = Annotated[Path | None, typer.Option(help="JSON file of signatures to replay.")]
 BatteryFile = Annotated[
     Path | None, typer.Option("--battery", help='JSON file of a battery, such as {"capacity_kwh": 5}.')
 ]
 Tariff = Annotated[
-    str | None,
-    typer.Option(help="paper (default), flat:0.25, a .json file of bands or a .csv file of prices."),
+    str | None, typer.Option(help="paper (default), flat:0.25, a .json file of bands or a .csv file of prices.")
 ]
 Pictures = Annotated[Path | None, typer.Option(help="Also save the figures as PNG in this folder.")]
 

@@ -30,8 +30,7 @@ def report(
         Path | None, typer.Option(help="Also save a picture of each leaderboard in this folder.")
     ] = None,
     against: Annotated[
-        Path | None,
-        typer.Option(help="Only compare with this other folder: status 1 where a figure of both differs."),
+        Path | None, typer.Option(help="Only compare with this other folder: status 1 where a figure of both differs.")
     ] = None,
 ) -> None:
     """Show measured figures beside the paper's: a page, and tables as CSV and LaTeX. Measures nothing."""
@@ -52,10 +51,7 @@ def report(
         write_markdown(markdown, claims_table(contents.whole, read_runs(results)))
     for path in write_leaderboards(contents, leaderboards) if leaderboards else []:
         show_file("picture", path)
-    rows = [
-        [*row[:2], row[2].partition(SPACE)[0].rstrip(","), row[3]]
-        for row in claim_rows(claims(contents.whole))
-    ]
+    rows = [[*row[:2], row[2].partition(SPACE)[0].rstrip(","), row[3]] for row in claim_rows(claims(contents.whole))]
     show_table(rows, "the paper beside the measurement", ("verdict",))
     show_notes([f"not measured, {row.rows}: {row.command}" for row in missing(contents.whole).itertuples()])
     show_file("page", page)
@@ -87,9 +83,7 @@ def submit(
     if submission.problems:
         shown = submission.problems[:_MOST_SHOWN]
         show_table([["where", "problem"], *map(list, shown)], text_columns=("problem",))
-        raise InputError(
-            f"nothing was written; correct the {len(submission.problems)} problems and submit again"
-        )
+        raise InputError(f"nothing was written; correct the {len(submission.problems)} problems and submit again")
     if check:
         show_line(f"{len(submission.figures)} figures are complete")
         return

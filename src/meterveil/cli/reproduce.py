@@ -28,9 +28,7 @@ _QUICK = Path("out/reproduce-quick")
 
 def reproduce(
     *,
-    table: Annotated[
-        list[str] | None, typer.Option(help="Table to measure; repeatable. Default: all.")
-    ] = None,
+    table: Annotated[list[str] | None, typer.Option(help="Table to measure; repeatable. Default: all.")] = None,
     row: Annotated[list[str] | None, typer.Option(help="Row of a table, such as ours; repeatable.")] = None,
     dataset: Annotated[
         list[str] | None, typer.Option(help="ukdale, redd or synthetic; repeatable. Default: by table.")
@@ -40,9 +38,7 @@ def reproduce(
         bool, typer.Option("--quick", help="Two seeds, two attackers, short trainings: minutes, not hours.")
     ] = False,
     list_: Annotated[bool, typer.Option("--list", help="List the tables and their rows.")] = False,
-    status: Annotated[
-        bool, typer.Option("--status", help="Show what is finished, outdated or missing.")
-    ] = False,
+    status: Annotated[bool, typer.Option("--status", help="Show what is finished, outdated or missing.")] = False,
     seeds: Annotated[
         int | None, typer.Option(min=2, help="Trainings of each defence. Default: 5, or 3 if adaptive.")
     ] = None,
@@ -54,9 +50,7 @@ def reproduce(
         str | None, typer.Option(help="Address of the Ray cluster, such as 10.0.0.1:6379 or auto.")
     ] = None,
     data: opt.Data = None,
-    library: Annotated[
-        Path | None, typer.Option(help="JSON file of signatures. Default: built from the data.")
-    ] = None,
+    library: Annotated[Path | None, typer.Option(help="JSON file of signatures. Default: built from the data.")] = None,
     results: Annotated[
         Path | None, typer.Option(help="Folder of results. Default: results, or out/reproduce-quick.")
     ] = None,
@@ -163,9 +157,7 @@ def _run(made: Plan, engine: Engine) -> None:
     except KeyboardInterrupt as error:
         raise KeyboardInterrupt("interrupted; repeat the command to continue") from error
     if failures:
-        raise InputError(
-            f"{failures} tasks failed; finished work is kept: fix the cause and repeat the command"
-        )
+        raise InputError(f"{failures} tasks failed; finished work is kept: fix the cause and repeat the command")
 
 
 def _show_status(entries: Sequence[Entry], made: Plan) -> None:
@@ -197,13 +189,5 @@ def _show_list(entries: Sequence[Entry]) -> None:
         own = [entry for entry in entries if entry.table == name]
         datasets = ", ".join(dict.fromkeys(entry.cell.dataset for entry in own))
         threats = ", ".join(dict.fromkeys(entry.cell.threat for entry in own))
-        rows.append(
-            [
-                name,
-                TABLES[name].title,
-                datasets,
-                threats,
-                "; ".join(dict.fromkeys(entry.row for entry in own)),
-            ]
-        )
+        rows.append([name, TABLES[name].title, datasets, threats, "; ".join(dict.fromkeys(entry.row for entry in own))])
     show_table(rows, text_columns=["content", "data sets", "threats", "rows"])

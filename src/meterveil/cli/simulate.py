@@ -33,16 +33,13 @@ PowerKw = Annotated[
     float | None, typer.Option(help="Highest charging and discharging power in kW.", rich_help_panel=_BATTERY)
 ]
 BudgetKwh = Annotated[
-    float | None,
-    typer.Option(help="kWh moved a day, in and out; inf for no limit.", rich_help_panel=_BATTERY),
+    float | None, typer.Option(help="kWh moved a day, in and out; inf for no limit.", rich_help_panel=_BATTERY)
 ]
 ExportLimitW = Annotated[
-    float | None,
-    typer.Option(help="W that it may feed into the grid; inf for no limit.", rich_help_panel=_BATTERY),
+    float | None, typer.Option(help="W that it may feed into the grid; inf for no limit.", rich_help_panel=_BATTERY)
 ]
 ImportLimitW = Annotated[
-    float | None,
-    typer.Option(help="Meter reading in W above which it must not charge.", rich_help_panel=_BATTERY),
+    float | None, typer.Option(help="Meter reading in W above which it must not charge.", rich_help_panel=_BATTERY)
 ]
 
 
@@ -62,9 +59,7 @@ def simulate(
     ration: Annotated[
         bool, typer.Option("--ration", help="Spread the day's energy budget evenly over the day.")
     ] = False,
-    start: Annotated[
-        str | None, typer.Option(help="First day; default: the first with few missing minutes.")
-    ] = None,
+    start: Annotated[str | None, typer.Option(help="First day; default: the first with few missing minutes.")] = None,
     days: Annotated[int, typer.Option(help="Number of days; the charge is carried over midnight.")] = 1,
     house: opt.House = None,
     seed: opt.Seed = 0,
@@ -134,9 +129,7 @@ def _default_defence(battery: Battery | None) -> str:
     return f"random_equal:{budget_kwh:g}" if isfinite(budget_kwh) else "random_equal"
 
 
-def _battery(
-    trained: TrainedRun | None, file: Path | None, limits: dict[str, float | None]
-) -> Battery | None:
+def _battery(trained: TrainedRun | None, file: Path | None, limits: dict[str, float | None]) -> Battery | None:
     """Build the battery of the options, if any are given: changes to the file's, or to the training's."""
     from meterveil.data import settings
 

@@ -148,8 +148,7 @@ def _heads(column: _Column, block: Sequence[_Column]) -> list[str]:
 def _wrapped(cells: Sequence[str], widths: Sequence[int]) -> Iterator[tuple[str, ...]]:
     """Break cells that are wider than their column into lines."""
     broken = [
-        [cell] if cell_len(cell) <= width else wrap(cell, width)
-        for cell, width in zip(cells, widths, strict=True)
+        [cell] if cell_len(cell) <= width else wrap(cell, width) for cell, width in zip(cells, widths, strict=True)
     ]
     return zip_longest(*broken, fillvalue="")
 

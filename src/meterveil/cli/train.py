@@ -87,21 +87,14 @@ class Source:
 
 def train(
     source: Annotated[
-        str,
-        typer.Argument(help="redd or ukdale for the paper's training days; or a PATH as for simulate."),
+        str, typer.Argument(help="redd or ukdale for the paper's training days; or a PATH as for simulate.")
     ] = opt.SYNTHETIC,
     *,
     method: Annotated[str, typer.Option(help="manager; or ddql_flat or ddql_mi, for comparison.")] = MANAGER,
-    preset: Annotated[
-        str, typer.Option(help="fast, patient (discounts less) or paper (as published).")
-    ] = "fast",
+    preset: Annotated[str, typer.Option(help="fast, patient (discounts less) or paper (as published).")] = "fast",
     probe: Annotated[str | None, typer.Option(help="transformer (default), lstm, cnn or identity.")] = None,
-    weight: Annotated[
-        float | None, typer.Option("--lambda", help="1: privacy only (default), 0: cost only.")
-    ] = None,
-    budget_days: Annotated[
-        float | None, typer.Option(help="Days to simulate; default: the preset's.")
-    ] = None,
+    weight: Annotated[float | None, typer.Option("--lambda", help="1: privacy only (default), 0: cost only.")] = None,
+    budget_days: Annotated[float | None, typer.Option(help="Days to simulate; default: the preset's.")] = None,
     choice: Annotated[
         str | None, typer.Option(help="How the trained policy acts: sampled (default) or greedy.")
     ] = None,

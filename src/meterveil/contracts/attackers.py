@@ -69,9 +69,7 @@ def square_waves(days: int = 4, seed: int = 0) -> Household:
     return Household("waves", minutes, microwave_w + noise_w, {"microwave": microwave_w})
 
 
-def scores(
-    attacker: Attacker, days: Sequence[Household], target: str, head: bool = False
-) -> tuple[float, float]:
+def scores(attacker: Attacker, days: Sequence[Household], target: str, head: bool = False) -> tuple[float, float]:
     """Return RMSE in watts and F1, from the power or, with `head`, from the on-probability."""
     truth_w = np.concatenate([day.appliances_w[target] for day in days])
     known = ~np.isnan(truth_w) & ~np.isnan(np.concatenate([day.aggregate_w for day in days]))
@@ -132,9 +130,7 @@ def an_appliance_that_never_ran_is_predicted_off_or_is_refused(case: AttackerCas
         check_silence(case, constant, constant)
 
 
-def the_same_seed_gives_the_same_attacker_bit_for_bit_and_another_seed_another_network(
-    case: AttackerCase,
-) -> None:
+def the_same_seed_gives_the_same_attacker_bit_for_bit_and_another_seed_another_network(case: AttackerCase) -> None:
     """Expect all randomness from `rng`, and that a network (an attacker with a `recipe`) uses it."""
     first, second = case.fitted.arrays(), case.fit(home(days=3)).arrays()
     expect(equal_bits(first, second), "fitted twice with the same rng, it learned something else")

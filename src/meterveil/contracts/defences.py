@@ -36,9 +36,7 @@ class DefenceCase:
         """Trace of an ordinary night."""
         return self.play(world())
 
-    def play(
-        self, scenario: Scenario, battery: Battery | None = None, soc: float | FloatArray = INITIAL_SOC
-    ) -> Trace:
+    def play(self, scenario: Scenario, battery: Battery | None = None, soc: float | FloatArray = INITIAL_SOC) -> Trace:
         """Build the defence and run it, always with the same generators."""
         rngs = [np.random.default_rng([1, row]) for row in range(scenario.batch)]
         return rollout(self.build(), battery or Battery(), LIBRARY, scenario, rngs, soc)
@@ -104,9 +102,7 @@ def a_fleet_of_different_batteries_acts_as_each_household_alone(case: DefenceCas
         own = {part.name: np.broadcast_to(getattr(fleet, part.name), HOUSES)[row] for part in fields(Battery)}
         rngs = [np.random.default_rng([1, row])]
         alone = rollout(case.build(), Battery(**own), LIBRARY, scenario.rows([row]), rngs)
-        expect(
-            equal_bits(alone.power_w[0], together[row]), "a household alone acts differently than in a fleet"
-        )
+        expect(equal_bits(alone.power_w[0], together[row]), "a household alone acts differently than in a fleet")
 
 
 def all_state_is_in_its_memory_and_no_decision_changes_its_input(case: DefenceCase) -> None:

@@ -51,9 +51,7 @@ class Battery:
             if not np.all((value >= low) & (value <= high)):
                 raise InputError(f"battery {field.name} is {value}; allowed is {words}")
         if not np.all(np.asarray(self.soc_min) < np.asarray(self.soc_max)):
-            raise InputError(
-                f"battery soc_min {self.soc_min} is not below soc_max {self.soc_max}; leave room between"
-            )
+            raise InputError(f"battery soc_min {self.soc_min} is not below soc_max {self.soc_max}; leave room between")
 
 
 _INF = float("inf")

@@ -71,9 +71,7 @@ class Library:
 
     def to_json(self) -> str:
         """Write the library as JSON text, watts rounded to a milliwatt."""
-        rows = [
-            {"name": name, "watts": [round(float(w), 3) for w in watts]} for name, watts in self.signatures()
-        ]
+        rows = [{"name": name, "watts": [round(float(w), 3) for w in watts]} for name, watts in self.signatures()]
         return json.dumps({"format": _FORMAT, "source": self.source, "signatures": rows}, indent=1) + "\n"
 
     @classmethod

@@ -77,9 +77,7 @@ def initial(params: EnvParams, scenario: Scenario, row: IntArray | None = None) 
     row = np.arange(scenario.batch) if row is None else row
     zeros = np.zeros(len(row))
     battery = BatteryState(np.full(len(row), params.soc_start), zeros)
-    return EnvState(
-        battery, row, np.zeros(len(row), dtype=np.int64), np.zeros((len(row), WINDOW)), zeros, zeros
-    )
+    return EnvState(battery, row, np.zeros(len(row), dtype=np.int64), np.zeros((len(row), WINDOW)), zeros, zeros)
 
 
 def renew(params: EnvParams, scenario: Scenario, state: EnvState, over: BoolArray, row: IntArray) -> EnvState:

@@ -89,9 +89,7 @@ class Control(NamedTuple):
 def begin(policy: Policy, library: Library, batch: int, soc: float | FloatArray = INITIAL_SOC) -> Control:
     """Start with nothing moved and no command running."""
     start = BatteryState(np.broadcast_to(np.asarray(soc, dtype=np.float64), batch), np.zeros(batch))
-    return Control(
-        start, executor.nothing_running(library, batch), policy.initial(batch), np.full(batch, np.nan)
-    )
+    return Control(start, executor.nothing_running(library, batch), policy.initial(batch), np.full(batch, np.nan))
 
 
 def advance(
@@ -138,9 +136,7 @@ def _minutes(battery: Battery, scenario: Scenario, rngs: Sequence[np.random.Gene
     for first in range(scenario.lead, scenario.lead + scenario.horizon, _BLOCK_MINUTES):
         block = slice(first, first + _BLOCK_MINUTES)
         load_w, price = (np.ascontiguousarray(part[:, block].T) for part in (scenario.load_w, scenario.price))
-        clock, day = (
-            np.ascontiguousarray(part[:, block].T) for part in (scenario.minute_of_day, scenario.day)
-        )
+        clock, day = (np.ascontiguousarray(part[:, block].T) for part in (scenario.minute_of_day, scenario.day))
         before = scenario.day[:, first if first == scenario.lead else first - 1]
         new_day = np.diff(day, axis=0, prepend=before[None]) != 0
         chance = np.stack([rng.random((len(day), 2)) for rng in rngs])  # (batch, minute, 2)
@@ -150,13 +146,8 @@ def _minutes(battery: Battery, scenario: Scenario, rngs: Sequence[np.random.Gene
 
 
 def trace_cost(
-    battery: Battery,
-    scenario: Scenario,
-    trace: Trace,
-    degradation_per_kwh: float = tariff.DEGRADATION_PER_KWH,
+    battery: Battery, scenario: Scenario, trace: Trace, degradation_per_kwh: float = tariff.DEGRADATION_PER_KWH
 ) -> Cost:
     """Return the cost of a trace for each household, (batch,)."""
     price = scenario.price[:, scenario.lead :]
-    return tariff.day_cost(
-        battery, price, trace.power_w, trace.soc_start, trace.soc[:, -1], degradation_per_kwh
-    )
+    return tariff.day_cost(battery, price, trace.power_w, trace.soc_start, trace.soc[:, -1], degradation_per_kwh)

@@ -60,19 +60,12 @@ def stack(scenarios: Sequence[Scenario]) -> Scenario:
 
     def pad(name: str) -> FloatArray:
         parts = [getattr(scenario, name) for scenario in scenarios]
-        return np.concatenate(
-            [np.pad(part, ((0, 0), (0, width - part.shape[1])), mode="edge") for part in parts]
-        )
+        return np.concatenate([np.pad(part, ((0, 0), (0, width - part.shape[1])), mode="edge") for part in parts])
 
     load_w = pad("load_w")
     minutes = np.concatenate([scenario.minutes for scenario in scenarios])
     lead = leads.pop()
     load_w[np.arange(width) >= lead + minutes[:, None]] = np.nan
     return Scenario(
-        load_w,
-        pad("minute_of_day").astype(np.int64),
-        pad("day").astype(np.int64),
-        pad("price"),
-        minutes,
-        lead,
+        load_w, pad("minute_of_day").astype(np.int64), pad("day").astype(np.int64), pad("price"), minutes, lead
     )

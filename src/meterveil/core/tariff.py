@@ -109,9 +109,7 @@ class Cost(NamedTuple):
 
 def energy_cost(battery: Battery, price: FloatArray, power_w: FloatArray) -> FloatArray:
     """Compute the time-of-use cost of each minute (`eq:app_tou_cost`), with the paper's efficiencies."""
-    factor = np.where(
-        power_w > 0.0, 1.0 / np.asarray(battery.charge_efficiency), battery.discharge_efficiency
-    )
+    factor = np.where(power_w > 0.0, 1.0 / np.asarray(battery.charge_efficiency), battery.discharge_efficiency)
     return price * power_w * factor * KWH_PER_W_MINUTE
 
 
@@ -120,9 +118,7 @@ def degradation_cost(power_w: FloatArray, per_kwh: float = DEGRADATION_PER_KWH) 
     return per_kwh * np.abs(power_w) * KWH_PER_W_MINUTE
 
 
-def refill_cost(
-    battery: Battery, soc_start: FloatArray, soc_end: FloatArray, cheapest: FloatArray
-) -> FloatArray:
+def refill_cost(battery: Battery, soc_start: FloatArray, soc_end: FloatArray, cheapest: FloatArray) -> FloatArray:
     """Price the energy missing at the end at the cheapest rate (D7); a surplus counts back."""
     missing_kwh = (soc_start - soc_end) * battery.capacity_kwh
     return missing_kwh / battery.charge_efficiency * cheapest
@@ -137,9 +133,7 @@ def day_cost(
     degradation_per_kwh: float = DEGRADATION_PER_KWH,
 ) -> Cost:
     """Return the cost of a trace, (batch, minute), also with the cost of restoring its first SoC."""
-    by_minute = energy_cost(
-        battery, price.T, power_w.T
-    )  # (minute, batch), so that a battery may differ by row
+    by_minute = energy_cost(battery, price.T, power_w.T)  # (minute, batch), so that a battery may differ by row
     energy = np.sum(np.ascontiguousarray(by_minute.T), axis=-1)
     degradation = np.sum(degradation_cost(power_w, degradation_per_kwh), axis=-1)
     refill = refill_cost(battery, soc_start, soc_end, np.min(price, axis=-1))

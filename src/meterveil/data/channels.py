@@ -108,8 +108,7 @@ def _cuts(path: Path, block_bytes: int) -> list[tuple[int, int]]:
             file.seek(min(ends[-1] + block_bytes, size))
             if len(file.readline(LONGEST_LINE_BYTES)) == LONGEST_LINE_BYTES:
                 raise InputError(
-                    f"{path}: no line break within {LONGEST_LINE_BYTES:,} bytes of byte {ends[-1]:,}; "
-                    f"{EXAMPLE}"
+                    f"{path}: no line break within {LONGEST_LINE_BYTES:,} bytes of byte {ends[-1]:,}; {EXAMPLE}"
                 )
             ends.append(file.tell())
     return list(pairwise(ends))
@@ -124,9 +123,7 @@ def _read_share(path: Path, cuts: Sequence[tuple[int, int]], use: Callable[[Bloc
         for begin, end in cuts:
             size = file.readinto(text.data[: end - begin])
             if size != end - begin:
-                raise InputError(
-                    f"{path} became shorter while it was read; read it again when it is complete"
-                )
+                raise InputError(f"{path} became shorter while it was read; read it again when it is complete")
             if text[size - 1] != ord("\n"):
                 text[size] = ord("\n")
                 size += 1

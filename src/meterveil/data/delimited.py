@@ -51,9 +51,7 @@ def read_columns(path: Path, columns: Sequence[str], types: Mapping[str, pa.Data
     try:
         return pa.csv.read_csv(
             path,
-            pa.csv.ReadOptions(
-                encoding=dialect.encoding, column_names=dialect.columns, skip_rows=dialect.header_line
-            ),
+            pa.csv.ReadOptions(encoding=dialect.encoding, column_names=dialect.columns, skip_rows=dialect.header_line),
             pa.csv.ParseOptions(delimiter=dialect.separator),
             pa.csv.ConvertOptions(
                 include_columns=list(columns),
@@ -64,9 +62,7 @@ def read_columns(path: Path, columns: Sequence[str], types: Mapping[str, pa.Data
             ),
         )
     except (pa.ArrowInvalid, pa.ArrowKeyError) as error:
-        raise InputError(
-            f"{path}: not a table of {len(dialect.columns)} columns: {_one_line(error)}"
-        ) from None
+        raise InputError(f"{path}: not a table of {len(dialect.columns)} columns: {_one_line(error)}") from None
 
 
 def sniff(path: Path) -> Dialect:
@@ -85,9 +81,7 @@ def sniff(path: Path) -> Dialect:
     if repeated:
         raise InputError(f"{path} has two columns named {repeated[0]}; give each column its own name")
     if all(_is_number(name) for name in columns):
-        raise InputError(
-            f"{path} has no header: its first line is {header[:60]}; add a line that names the columns"
-        )
+        raise InputError(f"{path} has no header: its first line is {header[:60]}; add a line that names the columns")
     decimal = _decimal([line for _, line in lines[1:]], separator)
     return Dialect(separator, decimal, encoding, columns, header_line)
 
@@ -98,9 +92,7 @@ def to_numbers(where: str, column: pa.ChunkedArray) -> FloatArray:
         text = [None if value is None else value.strip() for value in column.to_pylist()]
         for row, value in enumerate(text, start=1):
             if value is not None and not _is_number(value):
-                raise InputError(
-                    f"{where}, row {row}: {value!r} is not a number; correct the row or leave it empty"
-                )
+                raise InputError(f"{where}, row {row}: {value!r} is not a number; correct the row or leave it empty")
         return np.array([np.nan if value is None else float(value) for value in text])
     if not is_number_column(column):
         raise InputError(f"{where} holds {column.type}, not numbers; name a column with power readings")

@@ -102,9 +102,7 @@ class Household:
         wanted = list(appliances)
         unknown = [name for name in wanted if name not in self.appliances_w]
         if unknown:
-            raise InputError(
-                f"{self.name} has no {', '.join(unknown)}; it has {', '.join(self.appliances_w)}"
-            )
+            raise InputError(f"{self.name} has no {', '.join(unknown)}; it has {', '.join(self.appliances_w)}")
         return replace(self, appliances_w={name: self.appliances_w[name] for name in wanted})
 
     def coverage(self) -> dict[str, float]:
@@ -127,9 +125,7 @@ class Household:
 
     def _slice(self, part: slice) -> Household:
         appliances = {name: watts[part] for name, watts in self.appliances_w.items()}
-        return replace(
-            self, minutes=self.minutes[part], aggregate_w=self.aggregate_w[part], appliances_w=appliances
-        )
+        return replace(self, minutes=self.minutes[part], aggregate_w=self.aggregate_w[part], appliances_w=appliances)
 
 
 def midnight(day: date, timezone: str) -> pd.Timestamp:
@@ -214,9 +210,7 @@ def fill_short_gaps(series: Series, max_fill_minutes: int = MAX_FILL_MINUTES) ->
     starts = np.cumsum(repeats) - repeats
     offset = np.arange(len(repeats) + filled) - np.repeat(starts, repeats)
     note = f"{filled:,} minutes in gaps of up to {max_fill_minutes} filled with the minute before"
-    return Series(
-        np.repeat(series.minute, repeats) + offset, np.repeat(series.watts, repeats), (*series.notes, note)
-    )
+    return Series(np.repeat(series.minute, repeats) + offset, np.repeat(series.watts, repeats), (*series.notes, note))
 
 
 def to_household(

@@ -63,9 +63,7 @@ def load(path: str | Path, house: int | None = None, **options: Any) -> Househol
     given = options if house is None else {"house": house, **options}
     unknown = [name for name in given if name not in known]
     if unknown:
-        raise InputError(
-            f"{path} is read as {kind}, which has no option {unknown[0]}; it has {', '.join(known)}"
-        )
+        raise InputError(f"{path} is read as {kind}, which has no option {unknown[0]}; it has {', '.join(known)}")
     return reader(path, **given)
 
 

@@ -61,9 +61,7 @@ class Protocol:
         """Name the targets that were metered and on at some minute of this day (D12)."""
         known = household.day(day).appliances_w
         return tuple(
-            name
-            for name in self.targets
-            if name in known and bool((known[name] >= on_threshold_w(name)).any())
+            name for name in self.targets if name in known and bool((known[name] >= on_threshold_w(name)).any())
         )
 
 
@@ -120,10 +118,7 @@ REDD_EVALUATION_DAYS = (
 )
 """Rows of the paper's table of held-out days on REDD, in its order."""
 
-LIBRARY_DAYS: dict[int, Days] = {
-    1: UKDALE_HOUSE1.training,
-    2: day_range(date(2013, 5, 21), date(2013, 5, 31)),
-}
+LIBRARY_DAYS: dict[int, Days] = {1: UKDALE_HOUSE1.training, 2: day_range(date(2013, 5, 21), date(2013, 5, 31))}
 """UK-DALE house -> days of the signature library; of house 2, its first ten whole days (D15)."""
 
 

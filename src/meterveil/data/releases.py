@@ -95,9 +95,7 @@ def read_house(
     wanted = choose_appliances(f"{release.title} {name}", channels.appliances, appliances)
     mains = channels.mains if aggregate == "mains" else ()
     if aggregate == "mains" and not mains:
-        raise InputError(
-            f"{channels.folder}: no channel is labelled {release.mains_label}; use aggregate='submeters'"
-        )
+        raise InputError(f"{channels.folder}: no channel is labelled {release.mains_label}; use aggregate='submeters'")
     numbers = [*mains, *(channels.appliances[key] for key in wanted)]
     files = {number: channels.folder / f"channel_{number}.dat" for number in numbers}
     missing = [file.name for file in files.values() if not file.exists()]
@@ -146,9 +144,7 @@ def _read_house(release: Release, folder: Path) -> House:
 UKDALE = Release("UK-DALE", "Europe/London", mains_label="aggregate", mains_unit="VA", appliance_unit="W")
 """Five British homes, every six seconds. The aggregate is apparent power, the plugs measure active power."""
 
-REDD = Release(
-    "REDD", "America/New_York", "mains", mains_unit="VA", appliance_unit="VA", subfolder="low_freq"
-)
+REDD = Release("REDD", "America/New_York", "mains", mains_unit="VA", appliance_unit="VA", subfolder="low_freq")
 """Six American homes, every three seconds or so. All low-frequency readings are apparent power."""
 
 
@@ -234,9 +230,7 @@ def read_refit(
     submeters = {name: series[columns[name]] for name in wanted if name not in dropped}
     notes = [REFIT_NOTES[number]] if number in REFIT_NOTES else []
     notes += [f"{name}: zero throughout, so unknown: dropped" for name in dropped]
-    household = to_household(
-        f"REFIT house_{number}", series["Aggregate"], submeters, timezone, notes=tuple(notes)
-    )
+    household = to_household(f"REFIT house_{number}", series["Aggregate"], submeters, timezone, notes=tuple(notes))
     return household.metered_by_submeters() if aggregate == "submeters" else household
 
 

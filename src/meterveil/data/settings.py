@@ -34,8 +34,7 @@ _LEAST_KWH = 1e-4
 
 _STRICT = ConfigDict(extra="forbid", strict=True)
 _BATTERY_KEYS: dict[str, Any] = {
-    field.name: (float | None if field.name in _UNLIMITED else float, field.default)
-    for field in fields(Battery)
+    field.name: (float | None if field.name in _UNLIMITED else float, field.default) for field in fields(Battery)
 }
 BatteryFile = create_model("BatteryFile", __config__=_STRICT, **_BATTERY_KEYS)
 """Content of a battery file: the fields of `Battery`, each optional."""

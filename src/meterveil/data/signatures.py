@@ -175,9 +175,7 @@ def read_houses(data: Path) -> dict[int, Household]:
     source = data / "ukdale" if (data / "ukdale").is_dir() else data
     described = describe(source)
     if described.kind not in ("ukdale", "nilmtk"):
-        raise InputError(
-            f"{source} is read as {described.kind}; signatures are built from UK-DALE, give its folder"
-        )
+        raise InputError(f"{source} is read as {described.kind}; signatures are built from UK-DALE, give its folder")
     missing = [str(house) for house in LIBRARY_DAYS if house not in described.houses]
     if missing:
         raise InputError(

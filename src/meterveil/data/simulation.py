@@ -69,9 +69,7 @@ def _calendar(minutes: pd.DatetimeIndex) -> tuple[IntArray, IntArray, IntArray]:
     return minute_of_day, day, np.asarray(minutes.as_unit("s").asi8 // 60, dtype=np.int64)
 
 
-def episodes(
-    household: Household, wanted: Sequence[date], tariff: Tariff, lead: int = LEAD_MINUTES
-) -> Scenario:
+def episodes(household: Household, wanted: Sequence[date], tariff: Tariff, lead: int = LEAD_MINUTES) -> Scenario:
     """Return one row for each civil day: every day is an episode of its own (D6)."""
     return stack([span(household, day, day + timedelta(days=1), tariff, lead) for day in wanted])
 

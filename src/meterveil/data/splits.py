@@ -52,10 +52,7 @@ def day_range(start: date, end: date) -> Days:
 
 
 def split_days(
-    household: Household,
-    training: Iterable[date],
-    test: Iterable[date],
-    validation_share: float = VALIDATION_SHARE,
+    household: Household, training: Iterable[date], test: Iterable[date], validation_share: float = VALIDATION_SHARE
 ) -> Split:
     """Split a household's training days into training and validation, and check the test days.
 
@@ -92,10 +89,7 @@ def day_coverage(household: Household) -> dict[date, float]:
 
 
 def held_out_days(
-    household: Household,
-    seen: Iterable[date],
-    min_coverage: float = HELD_OUT_COVERAGE,
-    min_days: int = HELD_OUT_DAYS,
+    household: Household, seen: Iterable[date], min_coverage: float = HELD_OUT_COVERAGE, min_days: int = HELD_OUT_DAYS
 ) -> Days:
     """List the well covered days that were not `seen` in training, validation or selection (D16).
 
@@ -147,10 +141,7 @@ def consecutive_pieces(household: Household, days: Sequence[date]) -> list[House
         return []
     breaks = [n + 1 for n, (day, after) in enumerate(pairwise(ordered)) if after - day != timedelta(days=1)]
     bounds = [0, *breaks, len(ordered)]
-    return [
-        household.between(ordered[low], ordered[high - 1] + timedelta(days=1))
-        for low, high in pairwise(bounds)
-    ]
+    return [household.between(ordered[low], ordered[high - 1] + timedelta(days=1)) for low, high in pairwise(bounds)]
 
 
 def sliding_windows(values: FloatArray, length: int, stride: int = 1) -> FloatArray:

@@ -91,9 +91,7 @@ def looks_like_stamps(column: pa.ChunkedArray) -> bool:
     value = next((item.as_py() for item in column.slice(0, 100) if item.is_valid), None)
     if isinstance(value, str):
         return bool(YEAR_FIRST.match(value.strip()) or YEAR_LAST.match(value.strip()))
-    return isinstance(value, int) and any(
-        EARLIEST_SECOND <= value / factor < LATEST_SECOND for factor in UNIX_FACTORS
-    )
+    return isinstance(value, int) and any(EARLIEST_SECOND <= value / factor < LATEST_SECOND for factor in UNIX_FACTORS)
 
 
 def _zone(given: str | None, own: str | None) -> tuple[str, tuple[str, ...]]:
@@ -210,9 +208,7 @@ def _bad_stamp(where: str, bad: pd.Series[str]) -> InputError:
     return InputError(f"{where}, row {row}: {bad.iloc[0]!r} is not a stamp; write 2024-01-31 13:00")
 
 
-def _from_index(
-    index: pd.DatetimeIndex, given: str | None, own: str | None, notes: tuple[str, ...] = ()
-) -> Stamps:
+def _from_index(index: pd.DatetimeIndex, given: str | None, own: str | None, notes: tuple[str, ...] = ()) -> Stamps:
     zone, zone_notes = _zone(given, own)
     notes += zone_notes
     if index.tz is None:

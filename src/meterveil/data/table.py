@@ -34,15 +34,12 @@ from meterveil.errors import InputError
 STAMP_NAMES = re.compile(
     r"^(date[ _-]?time|time[ _-]?stamp|stamp|time|utc|unix|epoch|ts|start|last_changed|zeit|datum|date)", re.I
 )
-SOURCE_NAMES = re.compile(
-    r"^(entity|statistic_id|sensor|device|meter|name|(entity|sensor|device|meter)_id)$", re.I
-)
+SOURCE_NAMES = re.compile(r"^(entity|statistic_id|sensor|device|meter|name|(entity|sensor|device|meter)_id)$", re.I)
 """Columns that name the sensor of each row, as in exports of home automation."""
 WHOLE_HOUSE = re.compile(r"aggregate|mains?\b|mains?_|total|whole|house|grid|import|global_active", re.I)
 POWER = re.compile(r"power|consumption|load|demand|usage|energy|state|value|watt|\bk?wh?\b|_k?wh?\b", re.I)
 NOT_POWER = re.compile(
-    r"reactive|volt|current|ampere|freq|temp|humid|price|cost|tariff|factor|intensity|index|export|solar|issues",
-    re.I,
+    r"reactive|volt|current|ampere|freq|temp|humid|price|cost|tariff|factor|intensity|index|export|solar|issues", re.I
 )
 
 UNITS: dict[str, float] = {"W": 1.0, "kW": 1e3, "VA": 1.0, "kVA": 1e3, "Wh": 1.0, "kWh": 1e3}
@@ -103,9 +100,7 @@ def read_table(
         own, values = unit_in_name(column) or mains_unit, reader.values(column)
         submeters[column] = reader.series(column, values, own, reader.is_register(values, own, counts_up))
         units[column] = _power_unit(own)
-    return to_household(
-        name or path.stem, aggregate, submeters, stamps.timezone, units, (*stamps.notes, *notes)
-    )
+    return to_household(name or path.stem, aggregate, submeters, stamps.timezone, units, (*stamps.notes, *notes))
 
 
 def _joined(table: pa.Table, columns: Sequence[str]) -> pa.ChunkedArray:
@@ -167,9 +162,7 @@ class _Columns:
             "name it: power=..."
         )
 
-    def appliances(
-        self, given: Sequence[str] | str | None, table: pa.Table, taken: Sequence[str]
-    ) -> list[str]:
+    def appliances(self, given: Sequence[str] | str | None, table: pa.Table, taken: Sequence[str]) -> list[str]:
         """Return the columns of the wanted sub-meters."""
         if given == "all":
             free = [name for name in self.names if name not in taken and not NOT_POWER.search(name)]

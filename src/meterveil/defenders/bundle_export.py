@@ -83,9 +83,7 @@ def onnx_bytes(network: Mlp) -> bytes:
     width, actions = network.weights[0].shape[0], network.weights[-1].shape[1]
     inputs = helper.make_tensor_value_info("observation", TensorProto.FLOAT, ["batch", width])
     logits = helper.make_tensor_value_info("logits", TensorProto.FLOAT, ["batch", actions])
-    constants = [
-        numpy_helper.from_array(np.ascontiguousarray(array), name) for name, array in network.arrays().items()
-    ]
+    constants = [numpy_helper.from_array(np.ascontiguousarray(array), name) for name, array in network.arrays().items()]
     graph = helper.make_graph(nodes, "manager", [inputs], [logits], constants)
     model = helper.make_model(
         graph,
@@ -111,8 +109,7 @@ def _encoded(value: Any, name: str, arrays: Arrays) -> Any:
         if known_types().get(kind) is not type(value):
             raise InputError(f"a policy of type {kind} is not part of meterveil and cannot be exported")
         parameters = {
-            field.name: _encoded(getattr(value, field.name), f"{name}.{field.name}", arrays)
-            for field in fields(value)
+            field.name: _encoded(getattr(value, field.name), f"{name}.{field.name}", arrays) for field in fields(value)
         }
         return {"kind": kind, "parameters": parameters}
     return value

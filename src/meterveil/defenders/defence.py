@@ -106,9 +106,7 @@ def find_defences(texts: Sequence[str]) -> list[Defence]:
     names = [defence.name for defence in defences]
     repeated = next((name for name in names if names.count(name) > 1), None)
     if repeated:
-        raise InputError(
-            f"{repeated} is named twice; give each defence once, and each run folder its own name"
-        )
+        raise InputError(f"{repeated} is named twice; give each defence once, and each run folder its own name")
     return defences
 
 
@@ -170,9 +168,7 @@ def _common_library(sources: Sequence[TrainedRun | Bundle], path: Path | None) -
 
 def _check_agree(what: str, values: Sequence[object]) -> None:
     if any(value != values[0] for value in values):
-        raise InputError(
-            f"the runs were trained with different settings of {what}; evaluate them one at a time"
-        )
+        raise InputError(f"the runs were trained with different settings of {what}; evaluate them one at a time")
 
 
 def _kwh(text: str) -> float:

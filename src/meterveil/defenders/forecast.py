@@ -14,7 +14,5 @@ def charge_share(battery: Battery, soc: FloatArray) -> FloatArray:
 def soc_after(battery: Battery, soc: FloatArray, power_w: FloatArray) -> FloatArray:
     """Return the SoC after a minute of this power, without the limits of its range."""
     limited_w = np.clip(power_w, -np.asarray(battery.discharge_w), battery.charge_w)
-    efficiency = np.where(
-        limited_w > 0.0, battery.charge_efficiency, 1.0 / np.asarray(battery.discharge_efficiency)
-    )
+    efficiency = np.where(limited_w > 0.0, battery.charge_efficiency, 1.0 / np.asarray(battery.discharge_efficiency))
     return soc + limited_w * efficiency * (KWH_PER_W_MINUTE / battery.capacity_kwh)

@@ -25,14 +25,7 @@ from meterveil.core.tariff import Tariff
 from meterveil.data import outputs, settings
 from meterveil.data.household import Household
 from meterveil.data.simulation import Setup
-from meterveil.defenders.bundle import (
-    Arrays,
-    battery_from,
-    hash_of,
-    read_tensors,
-    tariff_document,
-    tariff_from,
-)
+from meterveil.defenders.bundle import Arrays, battery_from, hash_of, read_tensors, tariff_document, tariff_from
 from meterveil.defenders.trained_policies import ManagerPolicy, Mlp, QPolicy
 from meterveil.defenders.training_settings import MANAGER, Settings
 from meterveil.errors import InputError, how_to_install
@@ -77,11 +70,7 @@ class TrainedRun(NamedTuple):
 
 
 def run_document(
-    training: Settings,
-    household: Household,
-    days: Sequence[date],
-    setup: Setup,
-    notes: Mapping[str, Any] | None = None,
+    training: Settings, household: Household, days: Sequence[date], setup: Setup, notes: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
     """Describe a training that is about to begin."""
     document = {
@@ -139,9 +128,7 @@ def load_trained(folder: Path) -> TrainedRun:
         raise InputError(f"{LIBRARY} in {folder} was altered since the training; train again")
     options = document["options"]
     return TrainedRun(
-        ManagerPolicy(Mlp.of(arrays), library.n_actions, options["masked"], options["choice"]),
-        library,
-        document,
+        ManagerPolicy(Mlp.of(arrays), library.n_actions, options["masked"], options["choice"]), library, document
     )
 
 
@@ -158,8 +145,7 @@ def read_document(folder: Path) -> dict[str, Any]:
     """Read the document of a run, finished or not."""
     if format_of(folder) not in (MANAGER_FORMAT, DDQL_FORMAT):
         raise InputError(
-            f"{folder} holds no training ({RUN} of {MANAGER_FORMAT} or {DDQL_FORMAT}); "
-            "write one with meterveil train"
+            f"{folder} holds no training ({RUN} of {MANAGER_FORMAT} or {DDQL_FORMAT}); write one with meterveil train"
         )
     document: dict[str, Any] = json.loads((folder / RUN).read_text(encoding="utf-8"))
     return document
@@ -221,9 +207,7 @@ def network_arrays(network: nn.Module, optimiser: Optimizer | None = None) -> Ar
     weights = {f"weights/{name}": part.detach().numpy() for name, part in network.state_dict().items()}
     moments = optimiser.state_dict()["state"] if optimiser else {}
     return weights | {
-        f"moments/{number}/{name}": value.numpy()
-        for number, parts in moments.items()
-        for name, value in parts.items()
+        f"moments/{number}/{name}": value.numpy() for number, parts in moments.items() for name, value in parts.items()
     }
 
 

@@ -206,11 +206,7 @@ DDQL_PRESETS: dict[str, DdqlSettings] = {
 }
 """`fast` was chosen on validation days (docs/defences.md), `paper` is as published."""
 
-METHODS: dict[str, type[Settings]] = {
-    MANAGER: ManagerSettings,
-    "ddql_flat": DdqlSettings,
-    "ddql_mi": DdqlSettings,
-}
+METHODS: dict[str, type[Settings]] = {MANAGER: ManagerSettings, "ddql_flat": DdqlSettings, "ddql_mi": DdqlSettings}
 
 
 def settings_for(method: str = MANAGER, preset: str = "fast", **changes: Any) -> Settings:

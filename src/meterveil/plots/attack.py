@@ -174,9 +174,7 @@ def reading_figure(
     )
 
 
-def defences_figure(
-    points: Sequence[Point], prior: float, raw: float, threat: str, title: str = ""
-) -> go.Figure:
+def defences_figure(points: Sequence[Point], prior: float, raw: float, threat: str, title: str = "") -> go.Figure:
     """Draw every defence by the energy it moves and by F1 of the strongest attacker.
 
     Down and left is better. The lines are the attacker without a defence and guessing from routine.

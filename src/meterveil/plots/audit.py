@@ -104,9 +104,7 @@ def audited_day_figure(
 def agreement_figure(minutes: pd.DatetimeIndex, panels: Mapping[str, Mapping[str, FloatArray]]) -> go.Figure:
     """Draw for each appliance when it was on (first lane), and when by each attacker."""
     rows = len(panels)
-    figure = make_subplots(
-        rows, 1, shared_xaxes=True, vertical_spacing=0.3 / rows, subplot_titles=_titles(panels)
-    )
+    figure = make_subplots(rows, 1, shared_xaxes=True, vertical_spacing=0.3 / rows, subplot_titles=_titles(panels))
     x = look.time_axis(figure, minutes, last_row=rows)
     edges = np.append(x, x[-1] + np.timedelta64(1, "m"))
     scale, hover = {0.0: _OFF, 1.0: _TRUTH, 2.0: _GUESS}, "%{base|%H:%M} %{y}<extra></extra>"

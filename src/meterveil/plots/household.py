@@ -76,9 +76,7 @@ def household_figure(part: Household, when: str) -> go.Figure:
     titles = [_panel_title(part, name, watts) for name, watts in known.items()]
     rows = max(len(known), 1)
     gap = 34 / (_PANEL_PX * rows)
-    panels = make_subplots(
-        rows, 1, shared_xaxes=True, subplot_titles=titles, vertical_spacing=min(gap, 0.9 / rows)
-    )
+    panels = make_subplots(rows, 1, shared_xaxes=True, subplot_titles=titles, vertical_spacing=min(gap, 0.9 / rows))
     x = look.time_axis(panels, part.minutes, last_row=rows)
     colours = look.colours_of(list(part.appliances_w))
     for row, (name, watts) in enumerate(known.items(), start=1):
@@ -102,9 +100,7 @@ def coverage_figure(household: Household) -> go.Figure:
     bar = {"ticksuffix": " %", "thickness": 8, "len": 1.0, "nticks": 4}
     marker = {"color": [0], "cmin": 0, "cmax": 100, "colorscale": scale, "showscale": True, "colorbar": bar}
     key = go.Scatter(x=[None], y=[None], mode="markers", marker=marker, showlegend=False)
-    figure = look.figure_of(
-        go.Figure([strips, key]), f"{household.name}: known minutes", 130 + 24 * len(names)
-    )
+    figure = look.figure_of(go.Figure([strips, key]), f"{household.name}: known minutes", 130 + 24 * len(names))
     figure.update_yaxes(**look.strip_axis(names))
     figure.update_xaxes(type="date", range=[edges[0], edges[-1]], tickangle=0, nticks=4, showgrid=False)
     figure.update_xaxes(tickformat="%b\n%Y" if len(days) > 60 else "%d %b\n%Y")

@@ -128,8 +128,7 @@ def save(figure: go.Figure, path: Path, width: int = 1200) -> Path:
         return write_text(path, page(figure.layout.title.text or path.stem, [Section(figure=figure)]))
     try:
         return write_whole(
-            path,
-            lambda temporary: figure.write_image(temporary, format=kind[1:], width=width, scale=_SCALE),
+            path, lambda temporary: figure.write_image(temporary, format=kind[1:], width=width, scale=_SCALE)
         )
     except RuntimeError as error:
         raise InputError(
@@ -147,12 +146,7 @@ def _environment(package: str) -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {
-        "figure": figure_html,
-        "slug": slug,
-        "verdict": _verdict,
-        "word_columns": _word_columns,
-    }
+    environment.filters |= {"figure": figure_html, "slug": slug, "verdict": _verdict, "word_columns": _word_columns}
     return environment
 
 

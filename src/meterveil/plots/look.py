@@ -20,11 +20,7 @@ CYCLE = ("#E69F00", "#56B4E9", "#CC79A7", "#009E73", "#D55E00", "#0072B2", "#7F3
 
 TEMPLATE = go.layout.Template(
     layout={
-        "font": {
-            "family": "system-ui, -apple-system, Segoe UI, Roboto, sans-serif",
-            "size": 13,
-            "color": INK,
-        },
+        "font": {"family": "system-ui, -apple-system, Segoe UI, Roboto, sans-serif", "size": 13, "color": INK},
         "paper_bgcolor": "white",
         "plot_bgcolor": "white",
         "colorway": list(CYCLE),
@@ -129,13 +125,7 @@ def line(x: Any, watts: FloatArray, name: str, colour: str) -> go.Scatter:
     )
 
 
-def strips(
-    rows: Sequence[str],
-    edges: Any,
-    values: FloatArray,
-    colours: Mapping[float, str],
-    hover: str,
-) -> go.Bar:
+def strips(rows: Sequence[str], edges: Any, values: FloatArray, colours: Mapping[float, str], hover: str) -> go.Bar:
     """Draw a coloured strip for each row, as a heat map would; neighbouring cells of equal value are one bar.
 
     `values` is (row, cell), NaN left out; `edges` is (cell + 1,), numbers or times; `colours` is value ->

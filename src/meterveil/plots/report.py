@@ -61,9 +61,7 @@ def ranking_figure(rankings: Sequence[Ranking], title: str = "") -> go.Figure:
             ("from routine alone", ranking.prior, "dot"),
         ):
             line = {"color": look.INK, "width": 1.4, "dash": dash}
-            figure.add_vline(
-                level, line=line, name=words, legendgroup=words, showlegend=row == 1, row=row, col=1
-            )
+            figure.add_vline(level, line=line, name=words, legendgroup=words, showlegend=row == 1, row=row, col=1)
     look.head_panels(figure)
     figure.update_xaxes(range=[0, 1])
     figure.update_xaxes(title_text="F1", row=len(rankings), col=1)

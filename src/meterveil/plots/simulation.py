@@ -61,11 +61,7 @@ def days_figure(run: Run) -> go.Figure:
     )
     moved = go.Bar(x=days, y=[row.throughput_kwh for row in rows], marker_color=look.METER, name="moved")
     soc = go.Scatter(
-        x=days,
-        y=[row.soc_end * 100 for row in rows],
-        name="charge",
-        mode="lines+markers",
-        line_color=look.SOC,
+        x=days, y=[row.soc_end * 100 for row in rows], name="charge", mode="lines+markers", line_color=look.SOC
     )
     panels.add_trace(moved, 1, 1)
     panels.add_trace(soc, 2, 1)
@@ -91,9 +87,7 @@ def _battery_bars(run: Run, x: Any) -> list[go.Bar]:
     groups = {f"decoy: {look.readable(name)}": (names == name, colour) for name, colour in colours.items()}
     groups["holding the meter"] = (names == "", "#5f6368")
     return [
-        _bars(run, x, label, mask & moving, colour)
-        for label, (mask, colour) in groups.items()
-        if np.any(mask & moving)
+        _bars(run, x, label, mask & moving, colour) for label, (mask, colour) in groups.items() if np.any(mask & moving)
     ]
 
 

@@ -82,9 +82,7 @@ class FHMM:
     def fit(self, households: Sequence[Household], targets: Sequence[str], rng: np.random.Generator) -> Self:
         protocol.check_targets(households, targets)
         candidates = [replace(self, targets=tuple(targets), floor_minutes=floor) for floor in self.floors]
-        return classical.best_on_last_days(candidates, households, FHMM._counted, targets)._calibrated(
-            households
-        )
+        return classical.best_on_last_days(candidates, households, FHMM._counted, targets)._calibrated(households)
 
     def predict(self, meter: Meter) -> Prediction:
         base_w, probabilities = self._decoded(meter)
@@ -110,10 +108,7 @@ class FHMM:
         components = {}
         for name in [*(name for name in targets if name != AGGREGATE), REST]:
             parts = dict(protocol.below(arrays, f"{name}/"))
-            threshold, chain = (
-                float(parts.pop("threshold")),
-                Chain(*(parts.pop(key) for key in Chain._fields)),
-            )
+            threshold, chain = (float(parts.pop("threshold")), Chain(*(parts.pop(key) for key in Chain._fields)))
             components[name] = Component(chain, threshold=threshold, **parts)
         floor_minutes = int(arrays["floor_minutes"])
         return replace(self, targets=tuple(targets), components=components, floor_minutes=floor_minutes)
@@ -160,9 +155,7 @@ class FHMM:
             states = np.concatenate([tables[name][0] for tables in decoded])[known]
             mean_w = components[name].chain.mean_w
             gram = states.T @ states + TRUST_MINUTES * np.eye(len(mean_w))
-            best_w = np.asarray(
-                np.linalg.solve(gram, states.T @ power_w + TRUST_MINUTES * mean_w), np.float64
-            )
+            best_w = np.asarray(np.linalg.solve(gram, states.T @ power_w + TRUST_MINUTES * mean_w), np.float64)
             on = np.minimum(states @ components[name].on_share, 1.0)
             threshold, _ = best_threshold(on, power_w >= on_threshold_w(name))
             components[name] = components[name]._replace(power_w=best_w, threshold=threshold)
@@ -191,9 +184,7 @@ def count_rest(series_w: Sequence[FloatArray], states: int) -> tuple[Chain, list
     return _count(series_w, [nearest(values, levels) for values in scaled], len(levels))
 
 
-def _count(
-    series_w: Sequence[FloatArray], labels: Sequence[IntArray], states: int
-) -> tuple[Chain, list[IntArray]]:
+def _count(series_w: Sequence[FloatArray], labels: Sequence[IntArray], states: int) -> tuple[Chain, list[IntArray]]:
     pairs = zip(series_w, labels, strict=True)
     states_of = [np.where(np.isnan(power_w), -1, label) for power_w, label in pairs]
     known_w, state = _known(series_w), np.concatenate(states_of)

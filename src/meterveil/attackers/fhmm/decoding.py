@@ -150,9 +150,7 @@ def in_stretches(
     step = max(minutes_at_once // rows.shape[-1], 1)
     pieces = [decode(rows[first : first + step]) for first in range(0, len(rows), step)]
     answered = slice(context, context + length)
-    joined = [
-        np.concatenate([table[:, answered] for table in tables]) for tables in zip(*pieces, strict=True)
-    ]
+    joined = [np.concatenate([table[:, answered] for table in tables]) for tables in zip(*pieces, strict=True)]
     return [table.reshape(batch, count * length, -1)[:, :minutes] for table in joined]
 
 

@@ -176,9 +176,7 @@ def board_rows(board: Board) -> Rows:
 
 def board_text(board: Board) -> str:
     """Name the attackers of a board, its levels without a defence and from routine, and what has no rank."""
-    names = {
-        threat: ", ".join(map(attacker_name, several)) for threat, several in sorted(board.attackers.items())
-    }
+    names = {threat: ", ".join(map(attacker_name, several)) for threat, several in sorted(board.attackers.items())}
     parts = [f"{threat.capitalize()} attackers: {several}." for threat, several in names.items()]
     if board.undefended_f1 == board.undefended_f1:
         parts.append(f"F1 without a defence {board.undefended_f1:.2f}, from routine {board.prior_f1:.2f}.")
@@ -235,8 +233,7 @@ def adaptive_case_rows(figures: pd.DataFrame, dataset: str) -> Rows:
     """Write every adaptive attacker, appliance and metric on the paper's day, with ours and the baseline."""
     cells = dict(cell_rows("baseline_comparison", dataset))
     parts = {
-        label: real_attackers(where(figures, **cells[label], threat="adaptive"))
-        for label in ("ours", "random_equal")
+        label: real_attackers(where(figures, **cells[label], threat="adaptive")) for label in ("ours", "random_equal")
     }
     key = ["attacker", "appliance", "metric"]
     both = parts["ours"].merge(parts["random_equal"], on=key, how="left", suffixes=("", "_random"))

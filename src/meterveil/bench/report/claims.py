@@ -21,10 +21,7 @@ LOWER_BOUND = (
     "A lower bound: today's adaptive attackers do not yet use the differences of the meter or what they "
     "could know of the defence, and an informed attacker reads more"
 )
-_HEADLINES = {
-    "rmse_increase_percent": "attackers' RMSE rises, %",
-    "f1_reduction_percent": "attackers' F1 falls, %",
-}
+_HEADLINES = {"rmse_increase_percent": "attackers' RMSE rises, %", "f1_reduction_percent": "attackers' F1 falls, %"}
 _BEYOND = {
     "many_days": ("ours", "F1 of the strongest adaptive attacker", 2, LOWER_BOUND),
     "gap_to_random_equal": (

@@ -83,10 +83,7 @@ def compare(table: str, dataset: str, whole: pd.DataFrame, threat: ThreatModel =
 
 def compare_all(whole: pd.DataFrame, figures: pd.DataFrame) -> dict[str, pd.DataFrame]:
     """Compare every table of the page; attacker tables are `attacker_ukdale` and `attacker_redd`."""
-    fixed = {
-        name: pd.concat([compare(name, dataset, whole) for dataset in datasets_of(name, whole)])
-        for name in SHOWN
-    }
+    fixed = {name: pd.concat([compare(name, dataset, whole) for dataset in datasets_of(name, whole)]) for name in SHOWN}
     return fixed | {f"attacker_{dataset}": compare_cases(dataset, figures) for dataset in BOTH}
 
 
@@ -149,9 +146,7 @@ def missing(whole: pd.DataFrame) -> pd.DataFrame:
 
 def _wanted(table: str, dataset: str, columns: tuple[str, ...]) -> pd.DataFrame:
     rows = [
-        {"label": label, **cell, "metric": metric}
-        for label, cell in cell_rows(table, dataset)
-        for metric in columns
+        {"label": label, **cell, "metric": metric} for label, cell in cell_rows(table, dataset) for metric in columns
     ]
     return pd.DataFrame(rows)
 

@@ -98,8 +98,7 @@ _GAPS = (
 _STUDIES = {
     "alignment": "Do the gradients of probe and attackers agree? Policy gradients of the probe's risk and of "
     "the attackers' risk along training (condition A1).",
-    "behaviour": "What batteries do with their day: when the budget is spent, net charge, choices without "
-    "effect.",
+    "behaviour": "What batteries do with their day: when the budget is spent, net charge, choices without effect.",
     "reproduction_time": "Processor time that the measurements take.",
     "training_observations": "Rewards, replays and probes at several learning rates and lengths.",
 }
@@ -284,9 +283,7 @@ def _gap_sections(report: Report) -> Iterator[Section]:
                 known = {row["metric"]: row for row in records(part)}
                 if known:
                     name = f"{dataset_name(dataset)}, {days_text(part['n_days'].max())}, {threat} attackers"
-                    rows.append(
-                        [name, *(figure_text(known.get(key), unit[1]) for key, unit in columns.items())]
-                    )
+                    rows.append([name, *(figure_text(known.get(key), unit[1]) for key, unit in columns.items())])
     if len(rows) > 1:
         yield Section(table=rows, html=_notes([], "meterveil reproduce --table gap_to_random_equal"))
 
@@ -361,10 +358,7 @@ def _notes(reasons: Sequence[str], done_with: str) -> str:
 def _table_files(report: Report) -> dict[str, str]:
     """Return the name and the text of every table that has a figure."""
     found = claims(report.whole)
-    texts = {
-        "claims.csv": _csv([Claim._fields, *found]),
-        "claims.tex": latex(claim_rows(found), "Claims"),
-    }
+    texts = {"claims.csv": _csv([Claim._fields, *found]), "claims.tex": latex(claim_rows(found), "Claims")}
     for name, cells in report.tables.items():
         if cells["value"].notna().any():
             is_cases = name.startswith("attacker_")

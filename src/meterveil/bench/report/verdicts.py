@@ -6,14 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
-MARKS = {
-    "reproduced": "≈",
-    "better": "▲",
-    "worse": "▼",
-    "differs": "≠",
-    "not measured": "∅",
-    "beyond the paper": "",
-}
+MARKS = {"reproduced": "≈", "better": "▲", "worse": "▼", "differs": "≠", "not measured": "∅", "beyond the paper": ""}
 """Verdict -> sign before our figure; `differs` where neither direction is better."""
 
 COLOURS = {
@@ -104,7 +97,7 @@ _REASONS: dict[tuple[str, str], str] = {
 }
 _TABLE_REASONS = {
     ("battery_sensitivity", "aggregate_delta_rmse_w"): "The paper's attacker table gives 383.5 W for the "
-    "main setting where this table prints 413.9 W",
+    "main setting where this table prints 413.9 W"
 }
 
 

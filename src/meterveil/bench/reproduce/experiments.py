@@ -210,10 +210,7 @@ TABLES: dict[str, Table] = {
             *(Row(f"power {kw} kW", "ours", _power(kw)) for kw in (1, 2, 6)),
             *(Row(f"throughput {kwh} kWh", "ours", (("budget_kwh", float(kwh)),)) for kwh in (2, 4, 6)),
             Row("rationed, main", "ours_rationed"),
-            *(
-                Row(f"rationed, capacity {kwh} kWh", "ours_rationed", changes)
-                for kwh, changes in _CAPACITIES.items()
-            ),
+            *(Row(f"rationed, capacity {kwh} kWh", "ours_rationed", changes) for kwh, changes in _CAPACITIES.items()),
         ),
         (*_CHANGES, *_COUNTS, "aggregate_delta_rmse_w"),
         is_ablation=True,
@@ -231,11 +228,7 @@ TABLES: dict[str, Table] = {
         tuple(
             Row(f"{label}, {words}", defence, days=days)
             for days, words in ((PAPER, "one day"), (HELD_OUT, "many days"))
-            for label, defence in (
-                ("ours", "ours"),
-                ("patient", "ours_patient"),
-                ("rationed", "ours_rationed"),
-            )
+            for label, defence in (("ours", "ours"), ("patient", "ours_patient"), ("rationed", "ours_rationed"))
         ),
         (*_CHANGES, *_COSTS),
         BOTH,

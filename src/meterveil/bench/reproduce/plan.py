@@ -56,8 +56,7 @@ class Plan:
             return self._task(Task("measure", steps.not_measured_key(cell), cell.title, work))
         labels = (cell.defence, cell.against) if cell.against else (cell.defence,)
         defences = tuple(
-            PlannedDefence(label, cell.spec(label), cell.battery, self._trainings(cell, label))
-            for label in labels
+            PlannedDefence(label, cell.spec(label), cell.battery, self._trainings(cell, label)) for label in labels
         )
         fits = tuple(self._fit(trial, name) for name in dict.fromkeys((*cell.attackers, PRIOR)))
         adapted = [key for defence in defences for key in self._adapted(cell, trial, defence)]

@@ -154,9 +154,7 @@ def _reason(error: Exception) -> str:
 def _is_disk_full(error: BaseException | None) -> bool:
     """Look for a full disk among the causes; some libraries report it in words only."""
     while error is not None:
-        if getattr(error, "errno", None) in _DISK_FULL or any(
-            os.strerror(n) in str(error) for n in _DISK_FULL
-        ):
+        if getattr(error, "errno", None) in _DISK_FULL or any(os.strerror(n) in str(error) for n in _DISK_FULL):
             return True
         error = error.__cause__ or error.__context__
     return False

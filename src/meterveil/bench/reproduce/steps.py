@@ -21,15 +21,7 @@ from meterveil.attackers.registry import PAPER_SIX
 from meterveil.bench.cases import PAPER_METRICS
 from meterveil.bench.evaluate import VERSION, Spec, evaluate, measure_undefended
 from meterveil.bench.figures import HEADLINES, figures_of, gap_figures, run_of
-from meterveil.bench.reproduce.experiments import (
-    PAPER,
-    RANDOM_EQUAL,
-    RATIONED,
-    SYNTHETIC,
-    Cell,
-    Changes,
-    DefenceSpec,
-)
+from meterveil.bench.reproduce.experiments import PAPER, RANDOM_EQUAL, RATIONED, SYNTHETIC, Cell, Changes, DefenceSpec
 from meterveil.bench.reproduce.workspace import Workspace
 from meterveil.bench.results import Figure, Run, current_commit
 from meterveil.bench.trial import Trial, synthetic_trial
@@ -228,9 +220,7 @@ def measure(
     undefended = measure_undefended(spec, houses, workers=1)
     result, *others = (
         evaluate(
-            replace(undefended, spec=replace(spec, setup=defence.setup(workspace))),
-            defence.load(workspace),
-            workers=1,
+            replace(undefended, spec=replace(spec, setup=defence.setup(workspace))), defence.load(workspace), workers=1
         )
         for defence in defences
     )
@@ -246,11 +236,7 @@ def measure(
 
 
 def cell_key(
-    workspace: Workspace,
-    cell: Cell,
-    trial: Trial,
-    defences: tuple[PlannedDefence, ...],
-    fits: tuple[str, ...],
+    workspace: Workspace, cell: Cell, trial: Trial, defences: tuple[PlannedDefence, ...], fits: tuple[str, ...]
 ) -> str:
     """Hash everything that can change the figures of a cell; labels cannot."""
     played = [[d.origins, d.setup(workspace).library.digest(), d.battery] for d in defences]

@@ -30,11 +30,7 @@ Daily = Callable[[Rng, Day], Segments]
 
 
 def household(
-    rng: Rng,
-    days: int = 14,
-    start: date = FIRST_DAY,
-    timezone: str = "Europe/London",
-    name: str = "synthetic",
+    rng: Rng, days: int = 14, start: date = FIRST_DAY, timezone: str = "Europe/London", name: str = "synthetic"
 ) -> Household:
     """Draw a household and its readings for some civil days; one generator state is one household.
 
@@ -155,9 +151,7 @@ def decoy_signatures(rng: Rng) -> list[tuple[str, FloatArray]]:
     is a library of which most are not 5 to 10 minutes long or not between 1,500 and 2,500 W.
     """
     while True:
-        drawn = [
-            (name, _signature(rng, draw)) for name, draw in _LONG_USES.items() for _ in range(PER_APPLIANCE)
-        ]
+        drawn = [(name, _signature(rng, draw)) for name, draw in _LONG_USES.items() for _ in range(PER_APPLIANCE)]
         short = np.mean([watts.size <= TYPICAL_LONGEST_MIN for _, watts in drawn])
         strong = np.mean([np.median(watts) >= TYPICAL_LOWEST_W for _, watts in drawn])
         if min(short, strong) > 0.5:

@@ -157,9 +157,7 @@ class MiReward(PrivacyReward):
         """Return -log p of the loads, (minute, batch), the last state and the last load."""
         known_w, reading_w = np.nan_to_num(load_w), np.nan_to_num(meter_w)
         before_w = np.concatenate([last_w[None], known_w[:-1]])
-        loads, before, reading = (
-            torch.from_numpy(part.astype(np.float32)) for part in (known_w, before_w, reading_w)
-        )
+        loads, before, reading = (torch.from_numpy(part.astype(np.float32)) for part in (known_w, before_w, reading_w))
         odds, state = self.network(before, reading, state)
         missed = -odds.gather(-1, classes(loads)[..., None])[..., 0]
         return missed, state, known_w[-1]

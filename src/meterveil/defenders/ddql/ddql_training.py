@@ -166,9 +166,7 @@ def _epoch(
     return Epoch(days, float(means[0]), float(means[1]), float(np.mean(losses)), signal_loss)
 
 
-def _rewarded(
-    battery: Battery, weight: float, privacy: PrivacyReward, played: Played
-) -> tuple[Minutes, FloatArray]:
+def _rewarded(battery: Battery, weight: float, privacy: PrivacyReward, played: Played) -> tuple[Minutes, FloatArray]:
     """Return the minutes with a known load and their rewards, and their privacy rewards alone."""
     scores = privacy.score(played.load_w, played.load_w + played.power_w)
     cost = tariff.energy_cost(battery, played.price, played.power_w)
@@ -206,9 +204,7 @@ def days_of(scenario: Scenario, rows: IntArray) -> Days:
     picked = scenario.rows(rows)
     acting = slice(picked.lead, None)
     load_w, price = (np.ascontiguousarray(part[:, acting].T) for part in (picked.load_w, picked.price))
-    minute_of_day, day = (
-        np.ascontiguousarray(part[:, acting].T) for part in (picked.minute_of_day, picked.day)
-    )
+    minute_of_day, day = (np.ascontiguousarray(part[:, acting].T) for part in (picked.minute_of_day, picked.day))
     return Days(load_w, minute_of_day, day, price, picked.minutes)
 
 

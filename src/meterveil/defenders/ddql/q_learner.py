@@ -19,21 +19,14 @@ from torch import Tensor, nn
 from meterveil.core.arrays import BoolArray, FloatArray, IntArray
 from meterveil.core.env import OBSERVATION
 from meterveil.defenders.bundle import Arrays
-from meterveil.defenders.run_folder import (
-    network_arrays,
-    read_checkpoint,
-    restore_network,
-    save_checkpoint,
-)
+from meterveil.defenders.run_folder import network_arrays, read_checkpoint, restore_network, save_checkpoint
 from meterveil.defenders.trained_policies import LAYERS, Mlp, QPolicy
 from meterveil.defenders.training_settings import DdqlSettings
 
 Float32Array = npt.NDArray[np.float32]
 
 
-def double_q_target(
-    reward: Tensor, over: Tensor, gamma: float, online_next: Tensor, target_next: Tensor
-) -> Tensor:
+def double_q_target(reward: Tensor, over: Tensor, gamma: float, online_next: Tensor, target_next: Tensor) -> Tensor:
     """Return reward plus discounted target value of the action that the online network would take next.
 
     `reward` and `over` are (batch,), the values of the next minute's actions (batch, action).
@@ -147,9 +140,7 @@ class Learner:
         return (torch.from_numpy(observation) - self._mean) / self._deviation
 
 
-def save(
-    path: Path, learner: Learner, replay: Replay, signal: Arrays, key: str, curve: list[dict[str, Any]]
-) -> None:
+def save(path: Path, learner: Learner, replay: Replay, signal: Arrays, key: str, curve: list[dict[str, Any]]) -> None:
     """Write everything that the next epoch depends on; `key` identifies the training.
 
     Random draws depend on seed and epoch only, so no generator is stored.

@@ -24,12 +24,7 @@ from meterveil.core.battery import BatteryState
 from meterveil.core.env import OBSERVATION, EnvParams, EnvState
 from meterveil.core.scenario import Scenario
 from meterveil.defenders.manager.probe_reward import ProbeReward
-from meterveil.defenders.run_folder import (
-    network_arrays,
-    read_checkpoint,
-    restore_network,
-    save_checkpoint,
-)
+from meterveil.defenders.run_folder import network_arrays, read_checkpoint, restore_network, save_checkpoint
 from meterveil.defenders.trained_policies import Mlp
 from meterveil.defenders.training_settings import ManagerSettings
 
@@ -43,9 +38,7 @@ class TrainingHouseholds(HouseholdVecEnv):
     update, and the policy would forget the others.
     """
 
-    def __init__(
-        self, params: EnvParams, scenario: Scenario, reward: ProbeReward, settings: ManagerSettings
-    ) -> None:
+    def __init__(self, params: EnvParams, scenario: Scenario, reward: ProbeReward, settings: ManagerSettings) -> None:
         self._settings = settings
         super().__init__(params, scenario, self._scaled, settings.slots)
         self._unscaled = reward
@@ -121,9 +114,7 @@ class MaskedPolicy(ActorCriticPolicy):
     """
 
     def _build_mlp_extractor(self) -> None:
-        self.mlp_extractor = _PastMask(
-            len(OBSERVATION), net_arch=self.net_arch, activation_fn=self.activation_fn
-        )
+        self.mlp_extractor = _PastMask(len(OBSERVATION), net_arch=self.net_arch, activation_fn=self.activation_fn)
         self.mlp_extractor.latent_dim_pi += self.features_dim - len(OBSERVATION)
 
     def _build(self, lr_schedule: Any) -> None:
@@ -214,9 +205,7 @@ def actor(model: PPO) -> Mlp:
     return Mlp(weights, tuple(state[f"{layer}.bias"] for layer in layers))
 
 
-def save(
-    path: Path, model: PPO, households: TrainingHouseholds, key: str, curve: list[dict[str, Any]]
-) -> None:
+def save(path: Path, model: PPO, households: TrainingHouseholds, key: str, curve: list[dict[str, Any]]) -> None:
     """Write everything that the next update depends on; `key` identifies the training."""
     arrays, counters = households.snapshot()
     _, keys, position, has_gauss, gauss = np.random.get_state(legacy=True)  # noqa: NPY002  used by SB3

@@ -105,9 +105,7 @@ def _complete_windows(scenario: Scenario) -> BoolArray:
 
 def _check_scenario(scenario: Scenario) -> None:
     if scenario.lead < WINDOW:
-        raise InputError(
-            f"the scenario has {scenario.lead} minutes before its start; a reward needs {WINDOW}"
-        )
+        raise InputError(f"the scenario has {scenario.lead} minutes before its start; a reward needs {WINDOW}")
     acting = scenario.load_w[:, scenario.lead :]
     for row, minutes in enumerate(scenario.minutes):
         known = float(np.mean(~np.isnan(acting[row, :minutes])))

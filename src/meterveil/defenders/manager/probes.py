@@ -270,9 +270,7 @@ def _cut_out(scaler: Scaler, aggregate_w: FloatArray, starts: IntArray) -> Tenso
     return torch.from_numpy(scaler.transform(windows).astype(np.float32))
 
 
-def _fit(
-    network: nn.Module, learning: Tensor, validating: Tensor, recipe: Recipe, progress: Progress | None
-) -> None:
+def _fit(network: nn.Module, learning: Tensor, validating: Tensor, recipe: Recipe, progress: Progress | None) -> None:
     """Minimise the squared error of the reconstruction and keep the weights of the best epoch."""
     optimiser = torch.optim.Adam(network.parameters(), lr=recipe.learning_rate)
     steps = -(-len(learning) // recipe.batch) * recipe.epochs
@@ -297,9 +295,7 @@ def _fit(
 def _validation_loss(network: nn.Module, validating: Tensor) -> float:
     network.eval()
     with torch.inference_mode():
-        parts = [
-            nn.functional.mse_loss(network(part), part) * len(part) for part in torch.split(validating, 256)
-        ]
+        parts = [nn.functional.mse_loss(network(part), part) * len(part) for part in torch.split(validating, 256)]
     return float(sum(parts)) / len(validating)
 
 
