@@ -49,7 +49,7 @@ from meterveil.data.signatures import library as read_library
 from meterveil.data.simulation import Setup, episodes
 from meterveil.data.splits import Days, only_days
 from meterveil.defenders.manager import ppo
-from meterveil.defenders.manager.manager_training import key_of, train
+from meterveil.defenders.manager.manager_training import manager_key, train
 from meterveil.defenders.manager.probe_reward import LOSSES, ProbeReward
 from meterveil.defenders.manager.probes import Probe, train_probe
 from meterveil.defenders.run_folder import CHECKPOINT, own_randomness
@@ -106,7 +106,7 @@ class Measured(NamedTuple):
 
 def snapshots(settings: ManagerSettings, setup: Setup, scenario: Scenario, probe: Probe) -> list[Snapshot]:
     """Train as `meterveil train` does and return the manager at the shares of the updates."""
-    key = key_of(settings, setup, scenario, probe)
+    key = manager_key(settings, setup, scenario, probe)
     reward = ProbeReward(probe, scenario, settings.weight, settings.loss)
     households = ppo.TrainingHouseholds(EnvParams(setup.battery, setup.library), scenario, reward, settings)
     with own_randomness():
