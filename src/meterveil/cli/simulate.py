@@ -53,7 +53,7 @@ def simulate(
             help="none, random, flat, random_equal, rule_based, flat_decoys, best_effort, nill, "
             "stepping_ls1, stepping_ls2, stepping_lc or stepping_rc (docs/defences.md); or a folder of "
             "meterveil train or export, with its signatures, battery and tariff. Default: random_equal with "
-            "the battery's daily budget, today the untrained defence that leaks least to informed attackers.",
+            "the battery's daily budget.",
         ),
     ] = None,
     ration: Annotated[

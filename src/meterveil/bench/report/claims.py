@@ -19,7 +19,7 @@ from meterveil.errors import InputError
 BEGIN, END = "<!-- claims: meterveil report -->", "<!-- end of claims -->"
 LOWER_BOUND = (
     "A lower bound: today's adaptive attackers do not yet use the differences of the meter or what they "
-    "could know of the defence, and an informed attacker reads more"
+    "could know of the defence, and an informed attacker may read more"
 )
 _HEADLINES = {"rmse_increase_percent": "attackers' RMSE rises, %", "f1_reduction_percent": "attackers' F1 falls, %"}
 _BEYOND = {
