@@ -7,7 +7,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 export PIP_BUILD_CONSTRAINT := $(CURDIR)/constraints.txt
 
-.PHONY: help demo test slow lint docs format bench figures reproduce clean
+.PHONY: help demo test coverage slow lint docs format bench figures reproduce clean
 
 help:            ## list the targets
 	@grep -hE '^[a-z]+: .*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /make \1|/' | column -t -s '|'
@@ -15,7 +15,10 @@ help:            ## list the targets
 demo: $(VENV)/.user            ## train a defence for the embedded household, attack it before and after; ends with a table and a report
 	$(BIN)/meterveil demo
 
-test: $(VENV)/.dev             ## run the tests on two cores, with coverage
+test: $(VENV)/.dev             ## run the fast tests on two cores
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 -m "not slow"
+
+coverage: $(VENV)/.dev         ## run the fast tests and list what they do not cover
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 -m "not slow" --cov --cov-report=term:skip-covered
 
 slow: $(VENV)/.dev             ## run the slow tests

@@ -88,7 +88,7 @@ def test_a_household_with_sub_meters_is_scored(audit, tmp_path, monkeypatch):
     monkeypatch.setenv("FORCE_COLOR", "1")  # also shows the progress bar
     result = audit("synthetic", "--to", "2024-04-20")
     assert result.exit_code == 0, result.output
-    assert "1/1" in result.stderr
+    assert "done: fhmm" in result.stderr
     assert {score["attacker"] for score in document_of(tmp_path)["scores"]} == {"fhmm", "shipped"}
 
 
