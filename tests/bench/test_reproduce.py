@@ -11,14 +11,14 @@ from meterveil.attackers.registry import PAPER_SIX
 from meterveil.bench import reported, results
 from meterveil.bench.evaluate import DEFAULT_ATTACKERS
 from meterveil.bench.reproduce import experiments, steps
-from meterveil.bench.reproduce.experiments import FULL, OURS, QUICK, TABLES, DefenceSpec, cell_rows, choose
+from meterveil.bench.reproduce.experiments import FULL, OURS, QUICK, DefenceSpec, choose
 from meterveil.bench.reproduce.plan import plan, record, reproduce, trial_of
 from meterveil.bench.reproduce.runner import Local
 from meterveil.bench.reproduce.steps import PlannedDefence
 from meterveil.bench.reproduce.workspace import Workspace, built_library
 from meterveil.data.cache import cache_folder
 from meterveil.data.load import load
-from meterveil.data.protocols import UKDALE_HOUSE1
+from meterveil.data.protocols import FURTHER_HOUSES, UKDALE_HOUSE1
 from meterveil.data.signatures import Collection, Signature, save
 from meterveil.data.synthetic import decoy_library
 from meterveil.defenders.rationed import Rationed
@@ -38,7 +38,7 @@ def cells(*arguments, **changes):
 
 
 def tasks_by_kind(made):
-    kinds = ("probe", "train", "fit", "adapt", "measure")
+    kinds = ("probe", "train", "fit", "measure")
     return {kind: {key for key, task in made.tasks.items() if task.kind == kind} for kind in kinds}
 
 
@@ -55,11 +55,9 @@ def test_every_row_that_the_paper_prints_is_a_row_of_the_same_name():
 
 def test_every_row_of_every_table_is_recorded_once_with_one_run():
     figures = results.read(RECORDED)
-    for name, table in TABLES.items():
-        for dataset in table.datasets:
-            for label, conditions in cell_rows(name, dataset):
-                rows = results.where(figures, **conditions, threat="fixed")
-                assert len(set(rows["run"])) == 1, (name, label)
+    for entry in choose(threats=["fixed"]):
+        rows = results.where(figures, **entry.cell.columns, threat="fixed")
+        assert len(set(rows["run"])) == 1, entry
 
 
 def test_a_cell_that_several_tables_show_is_one_cell():
@@ -82,7 +80,7 @@ def test_tables_have_their_own_data_sets_and_threats_unless_others_are_named():
         ("synthetic", "adaptive"),
     ]
     adaptive = {entry.table for entry in choose(threats=["adaptive"])}
-    assert adaptive == {"baseline_comparison", "gap_to_random_equal", "many_days"}
+    assert adaptive == {"baseline_comparison", "gap_to_random_equal", "informed_attackers", "many_days"}
     assert "probe_ablation" not in {entry.table for entry in choose(datasets=["redd"])}
 
 
@@ -91,7 +89,8 @@ def test_tables_have_their_own_data_sets_and_threats_unless_others_are_named():
     [
         ({"tables": ["magic"]}, "no table 'magic'; known are overall_transfer"),
         ({"tables": ["heldout"]}, "no table 'heldout'"),
-        ({"datasets": ["refit"]}, "no data set 'refit'; [Kk]nown are ukdale, redd, synthetic"),
+        ({"datasets": ["eco"]}, "no data set 'eco'; [Kk]nown are ukdale, redd, refit, synthetic"),
+        ({"tables": ["many_days"], "datasets": ["refit"]}, "data sets that have its days"),
         ({"threats": ["clean"]}, "no threat model 'clean'"),
         ({"tables": ["lambda_sweep"], "rows": ["ours"]}, "no row 'ours'; known are lambda 0"),
         ({"tables": ["heldout_day_generalization"], "datasets": ["synthetic"]}, "data sets that have its days"),
@@ -130,14 +129,38 @@ def test_tables_share_trainings(workspace):
     assert count_kinds(made) == {"probe": 2 * 4, "train": 2 * policies, "fit": 2, "measure": policies}
 
 
-def test_adaptive_attackers_are_fitted_for_every_policy_but_never_without_a_defence(workspace):
-    rows = ["none", "random_equal", "flat", "ours"]
-    named = (["baseline_comparison"], ["synthetic"], ["adaptive"], FULL, rows)
-    made = plan(cells(*named, seeds=2, attackers=("co", "fhmm")), workspace)
-    assert count_kinds(made)["adapt"] == 2 * (0 + 1 + 1 + 2)
-    needs = {task.title: task.needs for task in made.tasks.values()}
-    assert len(needs["co against random_equal on synthetic"]) == 2  # trainings whose throughput it takes
-    assert needs["co against flat on synthetic"] == ()
+def test_informed_attackers_read_every_defence_in_every_house_the_first_ones_on_many_days_first():
+    chosen = cells(["informed"])
+    houses = {(cell.dataset, cell.house, cell.days) for cell in chosen}
+    assert {(dataset, house) for dataset, house, _ in houses} == {("ukdale", 1), ("redd", 2), *FURTHER_HOUSES}
+    every = {cell.label for cell in chosen if not cell.against}
+    assert all({c.label for c in chosen if (c.dataset, c.house, c.days) == house} >= every for house in houses)
+    assert {(cell.threat, cell.attackers) for cell in chosen} == {("adaptive", ("informed",))}
+    assert [(cell.label, cell.dataset, cell.days) for cell in chosen[:3]] == [
+        ("none", "ukdale", "held_out"),
+        ("none", "redd", "held_out"),
+        ("flat_decoys", "ukdale", "held_out"),
+    ]
+    assert set(cells(["many_days"], [], ["adaptive"])) <= set(chosen)
+
+
+def test_houses_beyond_the_papers_have_policies_of_the_papers_house_and_days_of_their_own(real_data, workspace):
+    whole = replace(workspace, data=real_data, library=built_library(real_data, workspace.cache))
+    for dataset, house in FURTHER_HOUSES:
+        trial = trial_of(whole, dataset, house, "held_out", "adaptive")
+        assert (len(trial.training[0].days), trial.test.key) == (10, (dataset, house))
+        assert len(trial.test.days) >= 45
+        [cell] = cells(["informed"], [dataset], [], QUICK, ["ours"])[-1:]
+        trainings = {task.title for task in plan([cell], whole).tasks.values() if task.kind == "train"}
+        assert trainings == {"manager on ukdale, seed 0", "manager on ukdale, seed 1"}
+
+
+def test_the_papers_day_and_the_held_out_days_share_adaptive_fits(real_data, workspace):
+    whole = replace(workspace, data=real_data)
+    for dataset, house in (("ukdale", 1), ("redd", 2)):
+        paper, held_out = (trial_of(whole, dataset, house, days, "adaptive") for days in ("paper", "held_out"))
+        assert paper.fitted == held_out.fitted
+        assert paper.training == held_out.training
 
 
 @pytest.mark.parametrize(("label", "table"), [("one day", "baseline_comparison"), ("many days", "many_days")])
@@ -215,7 +238,7 @@ def test_cells_of_two_threats_and_a_difference_are_recorded_side_by_side(workspa
     assert [error for _, error in reproduce(made, Local(1)) if error] == []
     figures = results.read(workspace.results)
     keys = {cell: key for key, cell in made.cells.items()}
-    owner = {"": flat, "fixed": flat, "adaptive": adaptive}
+    owner = {"": flat, "fixed": flat, "adaptive": adaptive}  # the fixed cell came first
     for threat, cell in owner.items():
         assert set(results.where(figures, defence="flat", threat=threat)["run"]) == {keys[cell]}
     differences = results.where(figures, defence="flat minus random").set_index(["attacker", "metric"])
@@ -277,6 +300,10 @@ def test_less_effort_does_not_replace_more(workspace, changes, words):
     with pytest.raises(InputError, match=words):
         plan([cell], workspace)
     assert plan([replace(cell, threat="adaptive")], workspace).cells
+    if "attacker" in changes:
+        assert plan([replace(cell, attackers=("informed",))], workspace).states == {
+            replace(cell, attackers=("informed",)): "outdated"
+        }
 
 
 def test_a_cell_without_data_is_recorded_as_not_measured_and_never_replaces_figures(workspace, tmp_path):
@@ -325,7 +352,7 @@ def test_every_recorded_cell_is_finished_with_these_data_libraries_and_versions(
     """Fails where a VERSION was raised, or a key changed, and the cells were not measured again."""
     library = built_library(real_data, workspace.cache)
     made = plan([entry.cell for entry in choose()], Workspace(RECORDED, workspace.cache, real_data, library))
-    assert {cell.title for cell, state in made.states.items() if state != "finished"} == set()
+    assert {cell.title for cell, state in made.states.items() if state == "outdated"} == set()
 
 
 def test_cases_of_the_paper_that_the_data_lack_are_recorded_without_a_value(real_data, workspace):

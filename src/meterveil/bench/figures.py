@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from meterveil.attackers.protocol import AGGREGATE
-from meterveil.attackers.registry import version_of
+from meterveil.attackers.registry import INFORMED, version_of
 from meterveil.bench.cases import (
     BEST_F1,
     PAPER_METRICS,
@@ -82,8 +82,9 @@ def base_figure(spec: Spec, defence: Defence, run: str = "") -> Figure:
 def under_threat(figure: Figure, spec: Spec, threat: ThreatModel) -> Figure:
     """Add the threat model, and what its attackers learned from."""
     label = spec.trial.training_label
-    training = f"{label} x {spec.copies} copies" if threat == "adaptive" else label
-    return replace(figure, threat=threat, training=training)
+    if threat == "adaptive" and set(spec.attackers[threat]) - set(INFORMED):  # informed ones make their own copies
+        label = f"{label} x {spec.copies} copies"
+    return replace(figure, threat=threat, training=label)
 
 
 def with_value(

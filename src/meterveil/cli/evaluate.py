@@ -42,8 +42,7 @@ def evaluate(
         str, typer.Option(help="fixed (attackers never saw the defence), adaptive, or both.")
     ] = "fixed,adaptive",
     attackers: Annotated[
-        str,
-        typer.Option(help="Names separated by commas, or all; default: the paper's six, fhmm and bert4nilm adaptive."),
+        str, typer.Option(help="Names separated by commas, or all. Default: the paper's six fixed, informed adaptive.")
     ] = "",
     copies: Annotated[int, typer.Option(min=1, help="Masked copies that adaptive attackers train on.")] = 12,
     against: Annotated[str, typer.Option(metavar="DEFENCE", help="Also show the differences to this defence.")] = "",

@@ -99,6 +99,31 @@ REDD_HOUSE2 = Protocol(
 
 PROTOCOLS: dict[str, Protocol] = {"ukdale": UKDALE_HOUSE1, "redd": REDD_HOUSE2}
 
+_UKDALE_2_TARGETS = ("fridge", "kettle", "microwave", "dishwasher", "washing_machine")
+_REFIT_2_TARGETS = ("kettle", "microwave", "dishwasher", "washing_machine")
+
+FURTHER_HOUSES: dict[tuple[str, int], Protocol] = {
+    ("ukdale", 2): Protocol(
+        dataset="ukdale",
+        house=2,
+        training=day_range(date(2013, 5, 21), date(2013, 5, 31)),
+        test=(),
+        targets=_UKDALE_2_TARGETS,
+        paper_names=(),
+        many_day_targets=_UKDALE_2_TARGETS,
+    ),
+    ("refit", 2): Protocol(
+        dataset="refit",
+        house=2,
+        training=(*day_range(date(2014, 3, 2), date(2014, 3, 10)), date(2014, 3, 11), date(2014, 3, 12)),
+        test=(),
+        targets=_REFIT_2_TARGETS,
+        paper_names=(),
+        many_day_targets=_REFIT_2_TARGETS,
+    ),
+}
+"""Data set and house -> protocol beyond the paper: the first ten well-covered days in use train."""
+
 UKDALE_EVALUATION_DAYS = (
     EvaluationDay("ukdale", 1, date(2013, 3, 18), "Spring-Monday, Main", 4),
     EvaluationDay("ukdale", 1, date(2013, 1, 18), "Winter-Friday", 4),

@@ -10,18 +10,25 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
-from meterveil.attackers.registry import PAPER_SIX
+from meterveil.attackers.registry import INFORMED, PAPER_SIX
 from meterveil.bench.results import ThreatModel, battery_label
 from meterveil.core.battery import Battery
-from meterveil.data.protocols import PROTOCOLS, REDD_EVALUATION_DAYS, UKDALE_EVALUATION_DAYS, EvaluationDay
+from meterveil.data.protocols import (
+    FURTHER_HOUSES,
+    PROTOCOLS,
+    REDD_EVALUATION_DAYS,
+    UKDALE_EVALUATION_DAYS,
+    EvaluationDay,
+)
 from meterveil.defenders.training_settings import ManagerSettings, Settings, manager_settings, settings_for
 from meterveil.errors import InputError, unknown
 
 SYNTHETIC = "synthetic"
 BOTH = ("ukdale", "redd")
-DATASETS = (*BOTH, SYNTHETIC)
+DATASETS = (*BOTH, "refit", SYNTHETIC)
 THREATS: tuple[ThreatModel, ...] = ("fixed", "adaptive")
 FIXED: tuple[ThreatModel, ...] = ("fixed",)
+ADAPTIVE: tuple[ThreatModel, ...] = ("adaptive",)
 PAPER, HELD_OUT = "paper", "held_out"
 """Days: the paper's test day, and all held-out days of its house (D16)."""
 
@@ -30,7 +37,7 @@ RATIONED, RANDOM_EQUAL = "rationed", "random_equal"
 SEEDS: Mapping[ThreatModel, int] = {"fixed": 5, "adaptive": 3}
 """Threat model -> trainings of each defence; adaptive attackers are fitted for each, which takes long."""
 
-ATTACKERS: Mapping[ThreatModel, tuple[str, ...]] = {"fixed": PAPER_SIX, "adaptive": ("fhmm", "bert4nilm")}
+ATTACKERS: Mapping[ThreatModel, tuple[str, ...]] = {"fixed": PAPER_SIX, "adaptive": INFORMED}
 """Threat model -> attackers, as in every evaluation."""
 
 Changes = tuple[tuple[str, float], ...]
@@ -56,8 +63,15 @@ LAMBDAS = (0.0, 0.02, 0.05, 0.1, 0.25, 0.5, 0.75, 1.0)
 _PROBES = ("lstm", "cnn", "identity")
 _SIZES = {9: "nine", 7: "seven", 5: "five", 3: "three"}
 
+_FIRST = ("none", "flat_decoys", "flat", "random_equal", "ours")
+_LATER = (
+    *("random", "rule_based", "best_effort", "nill", "stepping_ls1", "stepping_ls2", "stepping_lc", "stepping_rc"),
+    *("ddql_flat", "ddql_mi"),
+)
+"""Defences that informed attackers read, in the order in which they are measured."""
+
 DEFENCES: dict[str, DefenceSpec] = {
-    **{name: DefenceSpec(name) for name in ("none", "random", "rule_based", "flat", "flat_decoys")},
+    **{name: DefenceSpec(name) for name in (*_FIRST, *_LATER)},
     **{name: DefenceSpec(training=settings_for(name)) for name in ("ddql_flat", "ddql_mi")},
     "random_equal": DefenceSpec(RANDOM_EQUAL, OURS),
     "ours": DefenceSpec(training=OURS),
@@ -83,6 +97,12 @@ class Row:
     """Defence to subtract: the row then shows the difference of each figure."""
     threats: tuple[ThreatModel, ...] = THREATS
     """Threat models that are measured unless others are named."""
+    home: tuple[str, int] | None = None
+    """Data set and house; None for the paper's house of any data set."""
+
+    def is_on(self, dataset: str) -> bool:
+        """Tell whether a data set has the house of this row."""
+        return dataset == self.home[0] if self.home else dataset in (*BOTH, SYNTHETIC)
 
 
 @dataclass(frozen=True)
@@ -120,6 +140,24 @@ _COMPARED = (
     Row("flat_decoys", "flat_decoys"),
     Row("ours", "ours"),
     Row("ours_paper_settings", "ours_paper_settings", threats=FIXED),
+)
+
+
+def _read_by_informed(names: Sequence[str], days: str = HELD_OUT, home: tuple[str, int] | None = None) -> list[Row]:
+    return [Row(name, name, days=days, home=home, threats=ADAPTIVE) for name in names]
+
+
+_INFORMED_ROWS = (
+    *_read_by_informed(_FIRST),
+    *_read_by_informed(_FIRST, PAPER),
+    *(
+        Row("ours minus random_equal", "ours", days=days, against=RANDOM_EQUAL, threats=ADAPTIVE)
+        for days in (HELD_OUT, PAPER)
+    ),
+    *(row for home in FURTHER_HOUSES for row in _read_by_informed(_FIRST, home=home)),
+    *_read_by_informed(_LATER),
+    *_read_by_informed(_LATER, PAPER),
+    *(row for home in FURTHER_HOUSES for row in _read_by_informed(_LATER, home=home)),
 )
 
 _CHANGES = ("rmse_increase_percent", "f1_reduction_percent")
@@ -183,6 +221,14 @@ TABLES: dict[str, Table] = {
         ),
         datasets=BOTH,
         threats=THREATS,
+    ),
+    "informed_attackers": Table(
+        "Informed attackers",
+        "Every defence on every house, read by an attacker that knows it (D17). In houses beyond the paper's, "
+        "ours is the policy of UK-DALE house 1.",
+        _INFORMED_ROWS,
+        datasets=(*BOTH, "refit"),
+        threats=ADAPTIVE,
     ),
     "probe_ablation": Table(
         "Probe",
@@ -330,6 +376,8 @@ class Entry(NamedTuple):
 def cell_of(row: Row, dataset: str, threat: ThreatModel, effort: Effort = FULL) -> Cell:
     """Return the cell that a row shows for a data set and a threat model."""
     house, days = PROTOCOLS[dataset].house if dataset in PROTOCOLS else 1, row.days
+    if row.home:
+        house = row.home[1]
     if isinstance(days, EvaluationDay):
         is_papers = (days.house, days.day) == (house, PROTOCOLS[dataset].test[0])
         house, days = days.house, PAPER if is_papers else str(days.day)
@@ -353,7 +401,8 @@ def cell_rows(table: str, dataset: str) -> list[tuple[str, dict[str, Any]]]:
 
     Add `threat`, `attacker`, `metric` and so on: `results.where(figures, **conditions, threat="fixed")`.
     """
-    return [(row.label, cell_of(row, dataset, "fixed").columns) for row in TABLES[table].rows]
+    rows = [row for row in TABLES[table].rows if row.is_on(dataset)]
+    return [(row.label, cell_of(row, dataset, "fixed").columns) for row in rows]
 
 
 def choose(
@@ -379,6 +428,7 @@ def choose(
         for row in table.rows
         if not rows or row.label in rows
         for dataset in _datasets(table, datasets, by_name=bool(tables))
+        if row.is_on(dataset)
         for threat in _threats(table, threats, by_name=bool(tables))
         if threat in row.threats or (rows and threats)
     ]

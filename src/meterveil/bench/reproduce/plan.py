@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import pandas as pd
 
+from meterveil.attackers.registry import INFORMED
 from meterveil.bench import results
 from meterveil.bench.evaluate import PRIOR
 from meterveil.bench.reproduce import steps
@@ -19,7 +20,13 @@ from meterveil.bench.reproduce.runner import Engine, Task, run
 from meterveil.bench.reproduce.steps import PlannedDefence, ProbeSpec, TrainingSpec
 from meterveil.bench.reproduce.workspace import Workspace
 from meterveil.bench.trial import Trial, evaluation_day_trial, protocol_trial, synthetic_trial
-from meterveil.data.protocols import PROTOCOLS, REDD_EVALUATION_DAYS, UKDALE_EVALUATION_DAYS
+from meterveil.data.protocols import (
+    FURTHER_HOUSES,
+    PROTOCOLS,
+    REDD_EVALUATION_DAYS,
+    UKDALE_EVALUATION_DAYS,
+    UKDALE_HOUSE1,
+)
 from meterveil.defenders.training_settings import ManagerSettings, Settings
 from meterveil.errors import InputError
 
@@ -50,7 +57,7 @@ class Plan:
 
     def add(self, cell: Cell) -> str:
         """Add the tasks of a cell; one that the data do not include is recorded as not measured."""
-        trial = trial_of(self.workspace, cell.dataset, cell.house, cell.days)
+        trial = trial_of(self.workspace, cell.dataset, cell.house, cell.days, cell.threat)
         if isinstance(trial, str):
             work = partial(steps.not_measured, cell=cell, reason=trial)
             return self._task(Task("measure", steps.not_measured_key(cell), cell.title, work))
@@ -59,11 +66,10 @@ class Plan:
             PlannedDefence(label, cell.spec(label), cell.battery, self._trainings(cell, label)) for label in labels
         )
         fits = tuple(self._fit(trial, name) for name in dict.fromkeys((*cell.attackers, PRIOR)))
-        adapted = [key for defence in defences for key in self._adapted(cell, trial, defence)]
         trainings = dict.fromkeys(key for defence in defences for key in defence.trainings)
         key = steps.cell_key(self.workspace, cell, trial, defences, fits)
         work = partial(steps.measure, cell=cell, trial=trial, defences=defences)
-        return self._task(Task("measure", key, cell.title, work, (*trainings, *fits, *adapted)))
+        return self._task(Task("measure", key, cell.title, work, (*trainings, *fits)))
 
     def _trainings(self, cell: Cell, defence: str) -> tuple[str, ...]:
         spec = cell.spec(defence)
@@ -72,32 +78,21 @@ class Plan:
         return tuple(self._training(cell, spec.training, spec.signatures, seed) for seed in range(cell.seeds))
 
     def _training(self, cell: Cell, settings: Settings, signatures: str, seed: int) -> str:
-        home = PROTOCOLS[cell.dataset].house if cell.dataset in PROTOCOLS else cell.house
+        dataset = cell.dataset if cell.dataset in (*PROTOCOLS, SYNTHETIC) else UKDALE_HOUSE1.dataset
+        home = PROTOCOLS[dataset].house if dataset in PROTOCOLS else cell.house
         probe = ""
         if isinstance(settings, ManagerSettings):
-            fit = ProbeSpec(cell.dataset, home, settings.probe, seed, settings.probe_epochs)
-            title = f"{fit.kind} probe of {cell.dataset}, seed {seed}"
+            fit = ProbeSpec(dataset, home, settings.probe, seed, settings.probe_epochs)
+            title = f"{fit.kind} probe of {dataset}, seed {seed}"
             probe = self._task(Task("probe", fit.key(self.workspace), title, fit.fit))
-        spec = TrainingSpec(cell.dataset, home, settings, signatures, cell.battery, seed, probe)
-        title, needs = f"{settings.method} on {cell.dataset}, seed {seed}", (probe,) if probe else ()
+        spec = TrainingSpec(dataset, home, settings, signatures, cell.battery, seed, probe)
+        title, needs = f"{settings.method} on {dataset}, seed {seed}", (probe,) if probe else ()
         return self._task(Task("train", spec.key(self.workspace), title, spec.train, needs))
 
     def _fit(self, trial: Trial, name: str) -> str:
         title = f"{name} on {trial.test.dataset} {trial.test.house}"
         work = partial(steps.fit_attacker, trial=trial, name=name)
         return self._task(Task("fit", steps.fit_key(self.workspace, trial, name), title, work))
-
-    def _adapted(self, cell: Cell, trial: Trial, defence: PlannedDefence) -> Iterator[str]:
-        if cell.threat != "adaptive" or defence.spec.rule == "none":
-            return
-        for policy in range(len(defence.origins)):
-            for name in cell.attackers:
-                fit = steps.fit_key(self.workspace, trial, name)
-                key = steps.adapt_key(self.workspace, fit, defence, policy, cell.copies)
-                title = f"{name} against {defence.label} on {cell.dataset}"
-                details: Any = {"trial": trial, "defence": defence, "policy": policy, "name": name}
-                work = partial(steps.adapt_attacker, copies=cell.copies, **details)
-                yield self._task(Task("adapt", key, title, work, defence.trainings))
 
     def _task(self, task: Task) -> str:
         self.tasks.setdefault(task.key, task)
@@ -114,7 +109,7 @@ def plan(cells: Iterable[Cell], workspace: Workspace) -> Plan:
         made.cells[key] = cell
         rows = _rows_of(table, cell)
         has_values = bool(rows["value"].notna().any())
-        has_data = isinstance(trial_of(workspace, cell.dataset, cell.house, cell.days), Trial)
+        has_data = isinstance(trial_of(workspace, cell.dataset, cell.house, cell.days, cell.threat), Trial)
         if key in runs or (has_values and not has_data):
             made.states[cell] = "finished"
         else:
@@ -132,18 +127,27 @@ def reproduce(made: Plan, engine: Engine) -> Iterator[tuple[Task, str]]:
 
 
 def record(made: Plan, task: Task) -> None:
-    """Write the figures of a measured cell to the results, in place of earlier ones."""
+    """Write the figures of a measured cell to the results, in place of earlier ones.
+
+    Figures that need no attacker are left to the cell that has recorded them, which may have more seeds.
+    """
     cell, folder = made.cells[task.key], made.workspace.results
     done = json.loads(made.workspace.done_file(task.kind, task.key).read_text(encoding="utf-8"))
-    earlier = set(_rows_of(_recorded(folder), cell)["run"]) - {task.key}
+    recorded = _recorded(folder)
+    earlier = set(_rows_of(recorded, cell)["run"]) - {task.key}
     figures = [results.Figure(**figure) for figure in done["figures"]]
+    if cell.threat == "adaptive" and set(results.where(recorded, **cell.columns, threat="")["run"]) - earlier:
+        figures = [figure for figure in figures if figure.threat]
     results.write(folder, figures, [results.Run(**done["run"])], replaced=earlier)
     made.states[cell] = "finished"
 
 
 @cache
-def trial_of(workspace: Workspace, dataset: str, house: int, days: str) -> Trial | str:
-    """Return the days that attackers learn from and read, or why the data do not allow it."""
+def trial_of(workspace: Workspace, dataset: str, house: int, days: str, threat: str = "fixed") -> Trial | str:
+    """Return the days that attackers learn from and read, or why the data do not allow it.
+
+    On the paper's day adaptive attackers also learn the appliances of the held-out days: both share a fit.
+    """
     if not workspace.has_house(dataset, house):
         return f"house {house} of {dataset} is not among the data"
     household = workspace.household(dataset, house)
@@ -155,7 +159,9 @@ def trial_of(workspace: Workspace, dataset: str, house: int, days: str) -> Trial
         choice: Literal["paper", "many"] = "paper" if days == PAPER else "many"
         if dataset == SYNTHETIC:
             return synthetic_trial(household, choice)
-        return protocol_trial(PROTOCOLS[dataset], household, choice)
+        protocol = FURTHER_HOUSES.get((dataset, house)) or PROTOCOLS[dataset]
+        trial = protocol_trial(protocol, household, choice)
+        return replace(trial, also_learned=protocol.many_day_targets) if threat == "adaptive" else trial
     except InputError as error:
         return str(error)
 
@@ -169,10 +175,11 @@ def _rows_of(table: pd.DataFrame, cell: Cell) -> pd.DataFrame:
 
 
 def _check_effort(folder: Path, cell: Cell, rows: pd.DataFrame) -> None:
-    """Refuse to replace the figures of a cell by ones with fewer seeds or attackers."""
+    """Refuse to replace the figures of a cell by ones with fewer seeds or attackers; an informed one is enough."""
     attackers = set(rows["attacker"]) - {"", "all", "strongest", "prior", "meter"}
     seeds = max(rows["seeds"], default=0)
-    if seeds > cell.seeds or attackers - set(cell.attackers):
+    is_stronger = not set(INFORMED).isdisjoint(cell.attackers)
+    if seeds > cell.seeds or (attackers - set(cell.attackers) and not is_stronger):
         raise InputError(
             f"{folder} has {cell.title} with {seeds} seeds and the attackers {', '.join(sorted(attackers))}; "
             f"{cell.seeds} seeds and {', '.join(cell.attackers)} would replace them; use another folder for "

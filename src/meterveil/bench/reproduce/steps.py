@@ -182,20 +182,16 @@ def fit_key(workspace: Workspace, trial: Trial, name: str) -> str:
     return Job(name, trial.fitted, training_households(workspace, trial), trial.seed).key()
 
 
-def adapt_attacker(
-    workspace: Workspace, key: str, trial: Trial, defence: PlannedDefence, policy: int, name: str, copies: int
-) -> dict[str, Any]:
-    """Fit an attacker to days that one policy of a defence masked (D11), by the call that a cell makes."""
-    acting, setup = defence.load(workspace).policies[policy], defence.setup(workspace)
-    homes = training_households(workspace, trial)
-    adaptive([name], homes, trial.fitted, trial.seed, acting, setup, copies, workers=1)
-    return {"attacker": name, "defence": defence.label}
+def adapt_attackers(workspace: Workspace, cell: Cell, trial: Trial, defence: PlannedDefence) -> None:
+    """Fit attackers to each policy of a defence (D11), by the call that an evaluation makes.
 
-
-def adapt_key(workspace: Workspace, fit: str, defence: PlannedDefence, policy: int, copies: int) -> str:
-    """Hash everything that can change an adaptive fit, given the key of the fit to clean days."""
-    signatures = defence.setup(workspace).library.digest()
-    return key_of("adapt", fit, defence.origins[policy], defence.battery, signatures, copies)
+    Cells that need the same fit wait for each other instead of making it twice.
+    """
+    homes, setup = training_households(workspace, trial), defence.setup(workspace)
+    for origin, policy in zip(defence.origins, defence.load(workspace).policies, strict=True):
+        fits = [fit_key(workspace, trial, name) for name in cell.attackers]
+        with workspace.lock(key_of("adapt", fits, origin, defence.battery, setup.library.digest(), cell.copies)):
+            adaptive(cell.attackers, homes, trial.fitted, trial.seed, policy, setup, cell.copies, workers=1)
 
 
 def training_households(workspace: Workspace, trial: Trial) -> tuple[Household, ...]:
@@ -217,6 +213,9 @@ def measure(
     attackers = {cell.threat: cell.attackers}
     spec = Spec(trial, defences[0].setup(workspace), attackers, cell.seeds, cell.copies)
     houses = {part.key: workspace.household(*part.key) for part in (*trial.training, trial.test)}
+    for defence in defences:
+        if cell.threat == "adaptive" and defence.spec.rule != "none":
+            adapt_attackers(workspace, cell, trial, defence)
     undefended = measure_undefended(spec, houses, workers=1)
     result, *others = (
         evaluate(
@@ -229,8 +228,6 @@ def measure(
         run = run_of(result, key, against=cell.against, **settings)
         return done_cell(gap_figures(result, others[0], key), run)
     figures = figures_of(result, key)
-    if cell.threat == "adaptive":  # the cell of the fixed attackers records what needs no attacker
-        figures = [figure for figure in figures if figure.threat]
     figures += absent_figures(cell, trial, houses[trial.test.key], key)
     return done_cell(figures, run_of(result, key, **settings))
 
