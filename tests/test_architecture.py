@@ -18,7 +18,8 @@ MAY_IMPORT = {
     "plots": {*LAYERS, "plots"},
     "bench": {*LAYERS, "adapters", "bench", "plots"},
     "audit": {*LAYERS, "audit", "bench", "plots"},
-    "cli": {*LAYERS, "audit", "bench", "cli", "plots"},
+    "live": {*LAYERS, "live"},
+    "cli": {*LAYERS, "audit", "bench", "cli", "live", "plots"},
     "contracts": {*LAYERS, "cli", "contracts"},
     "errors": set(),
     "plugins": set(),
@@ -95,3 +96,13 @@ def test_importing_costs_nothing(module):
     code = f"import sys, {module}; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert not HEAVY & {name.split(".")[0] for name in loaded.stdout.split()}
+
+
+def test_live_control_loads_no_heavy_package():
+    modules = [
+        ".".join(path.relative_to(SOURCE.parent).with_suffix("").parts) for path in files_of("live")
+        if path.name != "demo_files.py"
+    ]  # fmt: skip
+    code = f"import sys, {', '.join(modules)}; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert not HEAVY - {"numpy"} & {name.split(".")[0] for name in loaded.stdout.split()}

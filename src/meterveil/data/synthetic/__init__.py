@@ -13,7 +13,7 @@ from meterveil.core.decoys import Library
 from meterveil.data.household import FloatArray, Household, midnight
 from meterveil.data.synthetic import appliances as models
 from meterveil.data.synthetic.routine import HABITS, Day, Habit, Routine, child, hours_of, plan_days
-from meterveil.data.synthetic.segments import MINUTE_S, Rng, Segments, chain, join, minute_means
+from meterveil.data.synthetic.segments import MINUTE_S, Rng, Segments, chain, interval_means, join, minute_means
 from meterveil.errors import InputError
 
 FIRST_DAY = date(2024, 4, 15)
@@ -36,9 +36,30 @@ def household(
 
     More days leave the earlier ones as they are, to the last bit.
     """
+    seed = int(rng.integers(2**63))
+    minutes, metered, load = _draw(seed, days, start, timezone)
+    return Household(
+        name=name,
+        minutes=minutes,
+        aggregate_w=_read(child(seed, 9, 0), minute_means(load, len(minutes)), floor_w=0.8),
+        appliances_w={
+            channel: _submeter(child(seed, 9, number), part, len(minutes))
+            for number, (channel, part) in enumerate(metered.items(), start=1)
+        },
+        notes=("synthetic: drawn from models, not measured",),
+    )
+
+
+def load_by_second(rng: Rng, days: int = 1, start: date = FIRST_DAY, timezone: str = "Europe/London") -> FloatArray:
+    """Draw the load of the same household at one second, (second,), without the noise of a meter."""
+    minutes, _, load = _draw(int(rng.integers(2**63)), days, start, timezone)
+    return interval_means(load, len(minutes) * int(MINUTE_S), 1.0)
+
+
+def _draw(seed: int, days: int, start: date, timezone: str) -> tuple[pd.DatetimeIndex, dict[str, Segments], Segments]:
+    """Return the minutes of the record, the metered appliances and the whole load."""
     if days < 1:
         raise InputError(f"days={days} is too few; use 1 or more")
-    seed = int(rng.integers(2**63))
     first, after = midnight(start, timezone), midnight(start + timedelta(days=days), timezone)
     minutes = pd.date_range(first, after, freq="min", inclusive="left", unit="s")
     routine = Routine.draw(child(seed, 2))
@@ -50,17 +71,7 @@ def household(
     }
     other = _play(seed, 7, _unmetered(child(seed, 8), routine.activity), plan)
     freezer = _second_freezer(seed, busy)
-    total_w = minute_means(join([*metered.values(), *other.values(), freezer]), len(minutes))
-    return Household(
-        name=name,
-        minutes=minutes,
-        aggregate_w=_read(child(seed, 9, 0), total_w, floor_w=0.8),
-        appliances_w={
-            channel: _submeter(child(seed, 9, number), load, len(minutes))
-            for number, (channel, load) in enumerate(metered.items(), start=1)
-        },
-        notes=("synthetic: drawn from models, not measured",),
-    )
+    return minutes, metered, join([*metered.values(), *other.values(), freezer])
 
 
 def _metered(rng: Rng, activity: float) -> dict[str, Daily]:

@@ -77,15 +77,20 @@ def wander(rng: Rng, duration_s: float, watts: float, spread: float, step_s: flo
 
 
 def minute_means(load: Segments, minutes: int) -> FloatArray:
-    """Average the power over each of the first `minutes` minutes, exactly.
+    """Average the power over each of the first `minutes` minutes, exactly."""
+    return interval_means(load, minutes, MINUTE_S)
 
-    A switch-on at a share f of minute k adds (1 - f) of its power to k and all of it to every later minute:
+
+def interval_means(load: Segments, count: int, interval_s: float) -> FloatArray:
+    """Average the power over each of the first `count` intervals, exactly.
+
+    A switch-on at a share f of interval k adds (1 - f) of its power to k and all of it to every later one:
     two entries in the differences of the means, so the cost is one sum however long a segment lasts.
     """
-    edges = np.clip(np.concatenate([load.start_s, load.stop_s]) / MINUTE_S, 0.0, float(minutes))
+    edges = np.clip(np.concatenate([load.start_s, load.stop_s]) / interval_s, 0.0, float(count))
     change_w = np.concatenate([load.watts, -load.watts])
-    minute = edges.astype(np.int64)
-    share = edges - minute
-    change = np.bincount(minute, change_w * (1 - share), minutes + 2)
-    change += np.bincount(minute + 1, change_w * share, minutes + 2)
-    return np.maximum(np.cumsum(change)[:minutes], 0.0)
+    interval = edges.astype(np.int64)
+    share = edges - interval
+    change = np.bincount(interval, change_w * (1 - share), count + 2)
+    change += np.bincount(interval + 1, change_w * share, count + 2)
+    return np.maximum(np.cumsum(change)[:count], 0.0)

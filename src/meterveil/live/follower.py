@@ -1,0 +1,112 @@
+"""Inner loop: the battery power that keeps the meter at a target, once for each new meter reading.
+
+The load is the meter minus the battery, so a command is the target minus the load. It waits for the dead time of
+the last change, ignores changes inside the deadband, is damped where commands keep reversing, and makes up for
+the energy that the running metering interval already has too much or too little (D19).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+
+@dataclass(frozen=True)
+class FollowerSettings:
+    """Settings of the inner loop; dead time and ramp are those that a test step measured."""
+
+    dead_time_s: float = 2.0
+    ramp_w_per_s: float = 1000.0
+    deadband_w: float = 20.0
+    interval_s: float = 60.0
+    """Metering interval whose mean is to be right."""
+    most_correction_w: float = 1000.0
+    """Largest shift of the target that makes up for energy of the interval."""
+    gap_s: float = 0.0
+    """Shortest time between two commands, for devices that bear few."""
+    reversals: int = 3
+    """Changes of sign in a row that count as hunting."""
+    least_gain: float = 0.25
+
+
+class FollowerState(NamedTuple):
+    """What the inner loop remembers."""
+
+    command_w: float = 0.0
+    changed_at_s: float = float("-inf")
+    change_w: float = 0.0  # of the last command
+    read_at_s: float = float("-inf")  # time of the last reading that was used
+    interval: int = -1  # number of the running metering interval
+    excess_ws: float = 0.0  # energy above the target in this interval, watt-seconds
+    turns: int = 0  # reversals in a row
+    gain: float = 1.0
+
+
+class Seen(NamedTuple):
+    """One aligned pair of readings."""
+
+    meter_w: float
+    battery_w: float
+    at_s: float  # monotonic
+    utc_s: float  # the metering interval follows the wall clock
+
+
+def follow(
+    settings: FollowerSettings, state: FollowerState, seen: Seen, target_w: float
+) -> tuple[FollowerState, float | None]:
+    """Return the new state and the power to command; None where the present command stands."""
+    passed_s = seen.at_s - state.read_at_s
+    if passed_s <= 0.0:
+        return state, None
+    state = _count_energy(settings, state, seen, target_w, passed_s)
+    load_w = seen.meter_w - seen.battery_w
+    wanted_w = target_w + _correction_w(settings, state, seen) - load_w
+    change_w = (wanted_w - state.command_w) * state.gain
+    since_s = seen.at_s - state.changed_at_s
+    if abs(change_w) <= settings.deadband_w or since_s < settings.gap_s:
+        return state, None
+    settled_s = settings.dead_time_s + abs(state.change_w) / settings.ramp_w_per_s
+    if since_s < settled_s and abs(change_w) <= abs(state.change_w):
+        return state, None  # what is seen may be the last change on its way
+    state = _damp(settings, state, change_w, since_s)
+    command_w = state.command_w + change_w
+    return state._replace(command_w=command_w, changed_at_s=seen.at_s, change_w=change_w), command_w
+
+
+def commanded(state: FollowerState, power_w: float) -> FollowerState:
+    """Remember what was really commanded where a limit changed it."""
+    return state._replace(command_w=power_w)
+
+
+def _count_energy(
+    settings: FollowerSettings, state: FollowerState, seen: Seen, target_w: float, passed_s: float
+) -> FollowerState:
+    interval = int(seen.utc_s // settings.interval_s)
+    into_s = seen.utc_s - interval * settings.interval_s
+    counted_s = min(passed_s, into_s if interval != state.interval else settings.interval_s)
+    before_ws = state.excess_ws if interval == state.interval else 0.0
+    excess_ws = before_ws + (seen.meter_w - target_w) * counted_s
+    return state._replace(read_at_s=seen.at_s, interval=interval, excess_ws=excess_ws)
+
+
+def _correction_w(settings: FollowerSettings, state: FollowerState, seen: Seen) -> float:
+    """Spread the excess over what is left of the interval once a command acts.
+
+    A device that takes few commands in an interval is not corrected: the correction would outlast the interval.
+    """
+    if settings.gap_s > settings.interval_s / 4:
+        return 0.0
+    left_s = settings.interval_s - seen.utc_s % settings.interval_s - settings.dead_time_s
+    if left_s < 1.0:
+        return 0.0
+    return min(max(-state.excess_ws / left_s, -settings.most_correction_w), settings.most_correction_w)
+
+
+def _damp(settings: FollowerSettings, state: FollowerState, change_w: float, since_s: float) -> FollowerState:
+    """Lower the gain where commands keep reversing at once; raise it again where they do not."""
+    at_once = since_s < 3.0 * (settings.dead_time_s + 1.0)
+    if at_once and change_w * state.change_w < 0.0:
+        turns = state.turns + 1
+        gain = max(state.gain * 0.5, settings.least_gain) if turns >= settings.reversals else state.gain
+        return state._replace(turns=turns, gain=gain)
+    return state._replace(turns=0, gain=min(state.gain * 1.5, 1.0))

@@ -1,0 +1,275 @@
+"""The controller on the simulated house: it holds the meter, keeps every limit and hands the battery back."""
+
+import json
+import math
+from datetime import UTC, datetime
+
+import numpy as np
+import pytest
+from homes import TARGET_W, Level, World, fails, frozen, not_a_number
+
+from meterveil.core.battery import Battery
+from meterveil.live import health
+from meterveil.live.health import HealthSettings
+from meterveil.live.simulated import Plant
+
+
+@pytest.mark.parametrize("own_loop", [False, True])
+def test_minute_means_of_the_meter_are_the_target_whatever_the_household_does(own_loop):
+    world = World(plant=Plant(own_loop=own_loop))
+    world.run(1800)
+    held = np.array([minute.meter_w for minute in world.minutes[4:]])
+    loads = np.array([minute.load_w for minute in world.minutes[4:]])
+    assert np.ptp(loads) > 2000
+    assert np.abs(held - TARGET_W).max() < 100
+    assert world.named == ["control"]
+
+
+def test_shadow_mode_decides_and_records_but_commands_nothing():
+    world = World(live=False)
+    status = world.run(300)
+    assert (world.meter.commanded, world.house.remote) == ([], False)
+    assert "hold the meter at 500 W" in status.why
+    assert len(world.minutes) == 5
+    assert not world.controller.set_mode("live")
+    assert world.named == ["mode_refused"]
+    assert "armed" in world.events[0].text
+
+
+def test_pause_hands_the_battery_back_and_live_takes_it_again():
+    world = World()
+    assert world.run(60).in_control
+    world.controller.set_mode("paused")
+    assert world.meter.commanded[-1] is None
+    assert not world.run(60).in_control
+    assert not world.house.remote
+    world.controller.set_mode("live")
+    assert world.run(3).in_control
+
+
+METER_FAULTS = {
+    health.METER_FAILED: fails,
+    health.METER_ABSURD: not_a_number,
+    health.METER_STALE: lambda reading: reading._replace(at_s=reading.at_s - 60),
+    health.GRID_LOST: lambda reading: reading._replace(power_w=0.0, frequency_hz=52.3),
+}
+BATTERY_FAULTS = {
+    health.BATTERY_FAILED: fails,
+    health.BATTERY_ABSURD: lambda reading: reading._replace(soc=5.0),
+    health.BATTERY_STALE: lambda reading: reading._replace(at_s=reading.at_s - 60),
+}
+
+
+@pytest.mark.parametrize("name", [*METER_FAULTS, *BATTERY_FAULTS])
+def test_a_bad_reading_is_named_releases_the_battery_and_control_is_back_two_ticks_after(name):
+    world = World()
+    assert world.run(60).in_control
+    if name in METER_FAULTS:
+        world.meter.meter_fault = METER_FAULTS[name]
+    else:
+        world.meter.battery_fault = BATTERY_FAULTS[name]
+    status = world.run(1)
+    assert (status.fault, status.in_control) == (name, False)
+    assert world.meter.commanded[-1] is None
+    assert world.named == ["control", name, "released"]
+    world.meter.meter_fault = world.meter.battery_fault = None
+    assert world.run(2).in_control
+
+
+@pytest.mark.parametrize(("power_w", "name"), [(700.0, health.METER_FROZEN), (0.0, health.GRID_LOST)])
+def test_a_meter_that_repeats_a_value_away_from_the_target_is_frozen(power_w, name):
+    world = World()
+    world.run(60)
+    world.meter.meter_fault = frozen(world.house.read_meter()._replace(power_w=power_w))
+    world.run(90)
+    assert name in world.named
+    assert not world.house.remote
+
+
+def test_a_meter_that_is_held_exactly_at_its_target_is_not_called_frozen():
+    world = World(plant=Plant(own_loop=True, noise_w=0.0), load_w=np.full(600, 400.0))
+    world.run(600)
+    assert world.named == ["control"]
+
+
+def test_a_second_writer_is_named_and_we_step_back():
+    world = World(load_w=np.full(7200, 300.0))
+    world.run(60)
+    world.meter.battery_fault = lambda reading: reading._replace(setpoint_w=-2000.0)
+    status = world.run(40)
+    assert health.SECOND_WRITER in world.named
+    assert (status.in_control, status.fault) == (False, health.SECOND_WRITER)
+    world.meter.battery_fault = None
+    assert not world.run(500).in_control
+    assert world.run(120).in_control
+
+
+def test_a_battery_that_discharges_though_it_was_told_to_charge_has_a_second_writer():
+    world = World(load_w=np.full(7200, 300.0))
+    world.run(60)
+    world.meter.battery_fault = lambda reading: reading._replace(power_w=-1500.0, setpoint_w=None)
+    world.meter.meter_fault = lambda reading: reading._replace(power_w=-1200.0 + reading.at_s % 7)
+    world.run(60)
+    assert health.SECOND_WRITER in world.named
+
+
+def test_a_battery_that_ignores_commands_is_named():
+    world = World(load_w=np.full(7200, 2000.0))
+    world.run(5)
+    world.meter.battery_fault = lambda reading: reading._replace(power_w=0.0, setpoint_w=None)
+    world.meter.meter_fault = lambda reading: reading._replace(power_w=2000.0 + reading.at_s % 5)
+    world.run(120)
+    assert health.IGNORES_COMMANDS in world.named
+
+
+def test_a_failed_command_is_named_and_the_device_times_out_by_itself():
+    world = World()
+    world.run(60)
+    world.meter.command_fault = fails
+    world.run(120)
+    assert health.COMMAND_FAILED in world.named
+    assert not world.house.remote
+
+
+def test_a_killed_controller_leaves_the_battery_in_its_own_mode():
+    world = World()
+    assert world.run(60).in_control
+    world.clock.move(65)
+    world.house.read_battery()
+    assert not world.house.remote
+
+
+def test_a_standing_command_is_repeated_at_half_of_the_device_timeout():
+    world = World(load_w=np.full(7200, 500.0), plant=Plant(noise_w=0.0), device_timeout_s=60.0)
+    world.run(600)
+    assert world.house.remote
+    assert 19 <= len(world.meter.commanded) <= 25
+
+
+def test_a_controller_that_slept_longer_than_the_timeout_knows_that_the_battery_was_released():
+    world = World()
+    world.run(60)
+    world.clock.move(200)
+    world.run(1)
+    assert "released" in world.named
+    assert world.run(2).in_control
+
+
+def test_soc_outside_the_range_is_only_ever_driven_back_into_it():
+    low = World(policy=Level(0.0), soc=0.05, load_w=np.full(7200, 2000.0))
+    low.run(120)
+    assert all(power_w >= 0 for power_w in low.meter.commanded)
+    high = World(policy=Level(4000.0), soc=0.95)
+    high.run(120)
+    assert all(power_w <= 0 for power_w in high.meter.commanded)
+
+
+def test_an_empty_battery_rests_until_its_soc_is_well_inside_the_range_again():
+    world = World(policy=Level(0.0), soc=0.101, load_w=np.full(14400, 3000.0))
+    world.run(900)
+    floor = world.house.soc
+    assert 0.095 < floor <= 0.1005
+    settled = world.meter.commanded[-20:]
+    assert set(settled) == {0.0}
+
+
+def test_the_daily_budget_holds_and_comes_back_on_the_next_civil_day():
+    late = datetime(2024, 4, 14, 22, 30, tzinfo=UTC).timestamp()  # 23:30 in London
+    world = World(battery=Battery(budget_kwh=0.5), policy=Level(3000.0), load_w=np.full(7200, 300.0), utc_s=late)
+    status = world.run(1700)
+    assert 0.49 < status.moved_kwh <= 0.5
+    assert status.command_w == 0.0
+    assert world.run(300).moved_kwh < 0.2
+    assert sum(abs(power_w) for _, power_w in world.seconds) / 3.6e6 < 0.5 + 0.2 + 0.01
+
+
+@pytest.mark.parametrize("change", [datetime(2024, 3, 31, tzinfo=UTC), datetime(2024, 10, 27, tzinfo=UTC)])
+def test_the_budget_of_a_day_with_a_clock_change_is_given_once(change):
+    world = World(
+        battery=Battery(budget_kwh=0.1, capacity_kwh=100), policy=Level(1000.0), load_w=np.full(60, 300.0),
+        utc_s=change.timestamp(),
+    )  # fmt: skip
+    world.run(2 * 3600, step_s=4.0)
+    day_kwh = world.controller.ledger.moved_kwh
+    assert len(day_kwh) == 1
+    assert 0.09 < max(day_kwh.values()) <= 0.1
+
+
+def test_a_clock_that_jumps_is_named_and_gives_no_second_budget():
+    world = World(battery=Battery(budget_kwh=0.2), policy=Level(3000.0), load_w=np.full(7200, 300.0))
+    world.run(600)
+    world.clock.utc_s += 86_400
+    world.run(120)
+    world.clock.utc_s -= 86_400
+    world.run(600)
+    assert world.named.count("clock_jumped") == 2
+    assert max(world.controller.ledger.moved_kwh.values()) <= 0.2 + 0.005  # what was on its way at the jump
+
+
+def test_the_cap_on_register_writes_leaves_room_for_the_release():
+    world = World(most_writes=20)
+    world.run(1800)
+    assert health.WRITES_EXHAUSTED in world.named
+    assert len(world.meter.commanded) <= 20
+    assert world.meter.commanded[-1] is None
+
+
+def test_commands_never_ask_for_more_than_the_limits():
+    world = World(battery=Battery(charge_w=800, discharge_w=600, import_limit_w=900), policy=Level(1500.0))
+    world.run(1800)
+    powers = [power_w for power_w in world.meter.commanded if power_w is not None]
+    assert min(powers) >= -600
+    assert max(powers) <= 800
+    assert max(minute.meter_w for minute in world.minutes if minute.load_w < 400) < 920
+
+
+def test_an_unknown_load_idles():
+    world = World()
+    world.run(120)
+    world.meter.meter_fault = fails
+    world.run(65)
+    world.meter.meter_fault = None
+    status = world.run(3)
+    assert status.why == "idle: the load of the last minute is not known"
+    assert status.command_w == 0.0
+
+
+def test_a_defence_that_raises_idles_and_is_named():
+    class Broken(Level):
+        def decide(self, view, memory):
+            raise RuntimeError("no idea")
+
+    world = World(policy=Broken())
+    status = world.run(120)
+    assert health.POLICY_FAILED in world.named
+    assert status.command_w == 0.0
+
+
+def test_memory_survives_a_restart_and_a_foreign_one_is_ignored():
+    world = World()
+    world.run(300)
+    world.controller.set_budget(3.0)
+    kept = json.loads(json.dumps(world.controller.memory()))
+    memory, ledger = world.controller.control.memory, world.controller.ledger
+    world.start()
+    world.controller.restore(kept)
+    assert world.controller.control.memory == memory
+    assert world.controller.ledger == ledger
+    assert world.controller.status.budget_kwh == 3.0
+    world.start()
+    world.controller.restore({**kept, "control": [1, 2]})
+    assert world.controller.control.memory == [0.0]
+
+
+def test_a_budget_above_the_settings_is_refused():
+    world = World()
+    assert not world.controller.set_budget(99.0)
+    assert not world.controller.set_budget(math.nan)
+    assert world.named == ["budget_refused", "budget_refused"]
+
+
+def test_days_without_protection_raise_an_alert_once_a_day():
+    world = World(health=HealthSettings())
+    world.meter.meter_fault = fails
+    world.run(3.5 * 86_400, step_s=300.0)
+    assert world.named.count("idle_for_days") == 2

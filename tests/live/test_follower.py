@@ -1,0 +1,55 @@
+"""The inner loop: once per reading, patient, damped, and right on the mean of the interval."""
+
+import pytest
+
+from meterveil.live.follower import FollowerSettings, FollowerState, Seen, follow
+
+SETTINGS = FollowerSettings(most_correction_w=0.0)
+
+
+def play(readings, settings=SETTINGS, target_w=500.0):
+    """Feed (second, meter, battery) readings; return the commands by second."""
+    state, commands = FollowerState(), {}
+    for second, meter_w, battery_w in readings:
+        state, command_w = follow(settings, state, Seen(meter_w, battery_w, second, second), target_w)
+        if command_w is not None:
+            commands[second] = command_w
+    return commands, state
+
+
+def test_a_command_is_the_target_minus_the_load():
+    assert play([(1, 800.0, 0.0)])[0] == {1: -300.0}
+
+
+def test_the_same_reading_is_used_once():
+    assert play([(1, 800.0, 0.0), (1, 800.0, 0.0)])[0] == {1: -300.0}
+
+
+def test_small_deviations_are_left_alone():
+    assert play([(1, 515.0, 0.0), (2, 485.0, 0.0)])[0] == {}
+
+
+def test_what_may_be_the_last_change_on_its_way_is_waited_for_but_a_larger_change_is_not():
+    commands, _ = play([(1, 800.0, 0.0), (2, 650.0, -100.0), (3, 3300.0, -300.0)])
+    assert commands == {1: -300.0, 3: -3100.0}
+
+
+def test_repeated_reversals_lower_the_gain():
+    hunting = [(8 * n, 500.0 + 400.0 * (-1) ** n, 0.0) for n in range(1, 9)]
+    _, state = play(hunting)
+    assert state.gain == SETTINGS.least_gain
+
+
+def test_energy_missing_in_the_interval_is_made_up_for_within_it():
+    settings = FollowerSettings(deadband_w=0.0)
+    commands, state = play([(30, 500.0, 0.0), (31, 3300.0, 0.0)], settings)
+    assert state.excess_ws == 2800.0
+    assert commands[31] == pytest.approx(500.0 - 3300.0 - 2800.0 / 27.0)
+    _, later = play([(30, 500.0, 0.0), (31, 3300.0, 0.0), (61, 500.0, 0.0)], settings)
+    assert later.excess_ws == 0.0
+
+
+def test_a_device_that_takes_a_command_a_minute_gets_no_more():
+    settings = FollowerSettings(gap_s=60.0)
+    commands, _ = play([(second, 500.0 + 100.0 * second, 0.0) for second in range(1, 200)], settings)
+    assert list(commands) == [1, 61, 121, 181]
