@@ -11,7 +11,7 @@ import pytest
 
 from command_line import printed, refused, run
 from meterveil.bench import results
-from meterveil.bench.report.claims import BEGIN, END, markdown
+from meterveil.bench.report.claims import CLAIMS, markdown, marks
 from meterveil.bench.report.comparison import summaries
 from meterveil.bench.submission import read_submission, write_submission
 from meterveil.errors import InputError
@@ -69,16 +69,22 @@ def test_a_folder_without_results_and_a_damaged_file_are_named(few, tmp_path):
 
 def test_claims_are_written_into_a_markdown_file(few, tmp_path):
     readme = tmp_path / "README.md"
-    readme.write_text(f"{BEGIN}\n{END}\n")
+    readme.write_text("\n".join([*marks(CLAIMS), ""]))
     run("report", "--results", few, "--out", tmp_path / "out", "--markdown", readme)
     row = "| UK-DALE, the paper's test day: attackers' F1 falls, % | 79.3 | 59.2±3.3 | worse |"
     assert row in readme.read_text()
     assert f"| {COMMIT} |" in readme.read_text()
 
 
-def test_the_readme_claims_what_the_recorded_results_say(recorded):
-    claimed = (ROOT / "README.md").read_text().partition(BEGIN)[2].partition(END)[0]
-    assert claimed.strip() == markdown(summaries(recorded), results.read_runs(RECORDED)).strip()
+def test_readme_and_threat_model_say_what_the_recorded_results_say(recorded):
+    whole = summaries(recorded)
+    tables = {
+        ("README.md", CLAIMS): markdown(whole, results.read_runs(RECORDED)),
+    }
+    for (page, name), table in tables.items():
+        begin, end = marks(name)
+        said = (ROOT / page).read_text().partition(begin)[2].partition(end)[0]
+        assert said.strip() == table.strip(), f"run meterveil report --markdown {page}"
 
 
 def test_two_folders_are_compared_and_a_difference_ends_with_status_1(few, tmp_path):
@@ -108,6 +114,8 @@ def test_results_are_queried_as_csv(recorded):
     table = pd.read_csv(StringIO(result.output))
     assert dict(zip(table.defence, table.value, strict=True)) == {"flat": 0.275556, "ours": 0.299925}
     assert "column" in refused("results", "--results", RECORDED, "--where", "row=flat")
+    mistyped = refused("results", "--results", RECORDED, "--where", "defence=flat_decoy")
+    assert "no defence 'flat_decoy'; did you mean flat_decoys" in " ".join(mistyped.split())
 
 
 @pytest.fixture

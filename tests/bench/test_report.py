@@ -1,16 +1,17 @@
 """The report: the paper's figures joined with ours, verdicts, leaderboards, claims, and the files."""
 
 import math
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
 from meterveil.bench import results
+from meterveil.bench.metrics import UNDERTRAINED
 from meterveil.bench.report import cells, claims, comparison
 from meterveil.bench.report.comparison import summaries
-from meterveil.bench.report.leaderboard import UNDERTRAINED, boards
+from meterveil.bench.report.leaderboard import boards
 from meterveil.bench.report.report_page import Report, read_report, report_page, write_report
 from meterveil.bench.report.verdicts import METRICS, judge, reason
 from meterveil.bench.reported import TABLES as PRINTED
@@ -133,6 +134,7 @@ def ranked(*defences):
         figures += headline(name, "fixed", strongest_f1=fixed, strongest_f1_undefended=0.8)
         if adaptive is not None:
             strongest = {"strongest_f1": adaptive, "strongest_f1_leak": leak, "strongest_f1_undefended": 0.8}
+            strongest["prior_f1"] = 0.2
             figures += headline(name, "adaptive", **strongest)
     table = table_of(*figures)
     return boards(table, summaries(table))
@@ -145,13 +147,21 @@ def test_a_leaderboard_ranks_by_the_strongest_adaptive_attacker():
     assert list(board.entries["rank"]) == ["1", "2", ""]
 
 
-def test_a_defence_whose_attacker_is_undertrained_has_no_rank():
-    [board] = ranked(("flat", 0.3, 0.2, 0.1), ("flat_decoys", 0.1, -0.1, 0.1))
-    assert list(board.entries["rank"]) == ["1", ""]
-    [_, first, second] = cells.board_rows(board)
-    assert UNDERTRAINED not in first
-    assert UNDERTRAINED in second
-    assert "has not learned enough" in cells.board_text(board)
+def test_an_undertrained_attacker_is_named_and_far_below_the_prior_the_defence_has_no_rank():
+    [board] = ranked(("flat", 0.3, 0.2, 0.1), ("flat_decoys", 0.1, -0.1, 0.1), ("ours", 0.19, -0.02, 0.3))
+    assert list(board.entries["defence"]) == ["ours", "flat", "flat_decoys"]
+    assert list(board.entries["rank"]) == ["1", "2", ""]
+    [_, *rows] = cells.board_rows(board)
+    assert [UNDERTRAINED in row for row in rows] == [True, False, True]
+    assert "no success of the defence" in cells.board_text(board)
+    [head, *rows] = cells.informed_rows([replace(board, days="held_out")])
+    assert head == ["defence", "UK-DALE house 1, one day"]
+    assert rows == [
+        ["ours", "0.19 (undertrained)"],
+        ["flat", "0.30 (20\u00a0%)"],
+        ["flat with decoys", "0.10 (undertrained)"],
+        ["habits alone", "0.20"],
+    ]
 
 
 def test_the_recorded_boards_are_the_paper_day_and_the_held_out_days_of_both_houses(report):
@@ -206,14 +216,16 @@ def test_a_line_without_figures_says_how_to_measure_them():
 
 def test_claims_go_between_the_marks_of_a_file(tmp_path):
     path = tmp_path / "README.md"
-    path.write_text(f"before\n{claims.BEGIN}\nold\n{claims.END}\nafter\n")
+    (begin, end), sections = claims.marks("claims"), {"claims": "| new |\n", "other": "| more |\n"}
+    path.write_text(f"before\n{begin}\nold\n{end}\nafter\n")
     for _ in range(2):
-        claims.write_markdown(path, "| new |\n")
-    assert path.read_text() == f"before\n{claims.BEGIN}\n| new |\n{claims.END}\nafter\n"
-    path.write_text("mine\n")
-    with pytest.raises(InputError, match="no place for the claims"):
-        claims.write_markdown(path, "| new |\n")
-    assert path.read_text() == "mine\n"
+        claims.write_markdown(path, sections)
+    assert path.read_text() == f"before\n{begin}\n| new |\n{end}\nafter\n"
+    for text, words in (("mine\n", "no place for a table"), (f"{end}\n{begin}\n", "claims in no clear place")):
+        path.write_text(text)
+        with pytest.raises(InputError, match=words):
+            claims.write_markdown(path, sections)
+        assert path.read_text() == text
 
 
 def test_a_figure_is_written_with_spread_interval_and_p():

@@ -42,7 +42,7 @@ import pandas as pd
 
 from meterveil.core.battery import Battery
 from meterveil.data import outputs
-from meterveil.errors import InputError
+from meterveil.errors import InputError, unknown
 
 ThreatModel = Literal["clean", "fixed", "adaptive"]
 
@@ -168,6 +168,20 @@ def where(table: pd.DataFrame, **equal: Any) -> pd.DataFrame:
         values = value if isinstance(value, (list, tuple, set)) else [value]
         chosen &= table[column].isin(list(values))
     return table[chosen]
+
+
+def query(table: pd.DataFrame, text: str) -> pd.DataFrame:
+    """Select rows by conditions as `parse_where` reads them; refuse a value that no row has."""
+    conditions = parse_where(text)
+    chosen = where(table, **conditions)
+    for column, values in conditions.items():
+        if column in (*NUMBERS, "run"):
+            continue
+        known = list(map(str, sorted(table[column].dropna().unique())))
+        for value in map(str, values):
+            if value not in known:
+                raise unknown(column, value, known)
+    return chosen
 
 
 def parse_where(text: str) -> dict[str, Any]:
@@ -315,7 +329,7 @@ def main() -> None:
     parser.add_argument("--results", type=Path, default=Path("results"), help="folder of results")
     asked = parser.parse_args()
     try:
-        table = where(read(asked.results), **parse_where(asked.where))
+        table = query(read(asked.results), asked.where)
     except InputError as error:
         parser.error(str(error))
     sys.stdout.write(to_csv(table))

@@ -24,7 +24,8 @@ def report(
     results: Results = Path("results"),
     out: opt.Out = Path("out/report"),
     markdown: Annotated[
-        Path | None, typer.Option(help="Also write the claims into this Markdown file, between its marks.")
+        list[Path] | None,
+        typer.Option(help="Also fill the tables of this Markdown file, between its marks; repeatable."),
     ] = None,
     leaderboards: Annotated[
         Path | None, typer.Option(help="Also save a picture of each leaderboard in this folder.")
@@ -34,9 +35,9 @@ def report(
     ] = None,
 ) -> None:
     """Show measured figures beside the paper's: a page, and tables as CSV and LaTeX. Measures nothing."""
-    from meterveil.bench.report.cells import SPACE
-    from meterveil.bench.report.claims import claim_rows, claims, write_markdown
-    from meterveil.bench.report.claims import markdown as claims_table
+    from meterveil.bench.report.cells import SPACE, informed_rows
+    from meterveil.bench.report.claims import CLAIMS, INFORMED, claim_rows, claims, informed_markdown, write_markdown
+    from meterveil.bench.report.claims import markdown as claims_markdown
     from meterveil.bench.report.comparison import missing
     from meterveil.bench.report.report_page import read_report, write_leaderboards, write_report
     from meterveil.bench.results import read_runs
@@ -47,8 +48,9 @@ def report(
         return
     contents = read_report(results)
     page = write_report(contents, out)
-    if markdown:
-        write_markdown(markdown, claims_table(contents.whole, read_runs(results)))
+    for path in markdown or ():
+        informed = informed_markdown(informed_rows(contents.boards))
+        write_markdown(path, {CLAIMS: claims_markdown(contents.whole, read_runs(results)), INFORMED: informed})
     for path in write_leaderboards(contents, leaderboards) if leaderboards else []:
         show_file("picture", path)
     rows = [[*row[:2], row[2].partition(SPACE)[0].rstrip(","), row[3]] for row in claim_rows(claims(contents.whole))]
@@ -65,7 +67,7 @@ def results(
     """Print the measured figures that meet conditions, as CSV."""
     from meterveil.bench import results as table
 
-    sys.stdout.write(table.to_csv(table.where(table.read(results), **table.parse_where(where))))
+    sys.stdout.write(table.to_csv(table.query(table.read(results), where)))
 
 
 def submit(

@@ -10,10 +10,11 @@ import pandas as pd
 from meterveil.attackers.protocol import AGGREGATE
 from meterveil.attackers.registry import FLOORS
 from meterveil.bench import reported
+from meterveil.bench.metrics import UNDERTRAINED, UNDERTRAINED_NOTE
 from meterveil.bench.report.comparison import real_attackers, records
-from meterveil.bench.report.leaderboard import NOT_MET, UNDERTRAINED, Board
+from meterveil.bench.report.leaderboard import NOT_MET, Board
 from meterveil.bench.report.verdicts import MARKS, METRICS, is_count
-from meterveil.bench.reproduce.experiments import PAPER, cell_rows
+from meterveil.bench.reproduce.experiments import HELD_OUT, PAPER, cell_rows
 from meterveil.bench.results import where
 from meterveil.plots.attack import LABELS
 from meterveil.plots.attack import label as attacker_name
@@ -32,6 +33,9 @@ _DEFENCES = {
     "ddql_flat": "DDQL-flat",
     "ddql_mi": "DDQL-MI",
     "flat_decoys": "flat with decoys",
+    "best_effort": "Best-Effort",
+    "nill": "NILL",
+    **{f"stepping_{rule}": f"stepping {rule.upper()}" for rule in ("ls1", "ls2", "lc", "rc")},
     "ours_paper_settings": "ours, paper's settings",
     "main": "main battery",
     "rationed, main": "rationed, main battery",
@@ -183,11 +187,31 @@ def board_text(board: Board) -> str:
     if NOT_MET in set(board.entries["status"]):
         parts.append("Defences that met no adaptive attacker have no rank.")
     if UNDERTRAINED in set(board.entries["status"]):
-        parts.append(
-            "Undertrained: the adaptive attacker reads less than routine tells, so it has not learned enough "
-            "and the defence has no rank."
-        )
+        parts.append(UNDERTRAINED_NOTE)
     return " ".join(parts)
+
+
+def house_name(board: Board) -> str:
+    """Write data set, house and number of days of a leaderboard."""
+    return f"{dataset_name(board.dataset)} house {board.house}, {days_text(board.n_days)}"
+
+
+def informed_rows(boards: Sequence[Board]) -> Rows:
+    """Write F1 and leak of the strongest adaptive attacker on the held-out days of every house.
+
+    Without a defence first, then the defences as the first board ranks them, habits last.
+    """
+    held_out = [board for board in boards if board.days == HELD_OUT and not board.submitted]
+    chosen = [board for board in held_out if board.entries["adaptive"].notna().any()]
+    chosen = sorted(chosen, key=lambda board: (board.house != 1, board.dataset != "redd", board.dataset))
+    known = [{row["defence"]: row for row in records(board.entries.dropna(subset="adaptive"))} for board in chosen]
+    names = list(dict.fromkeys(name for entries in known for name in entries))
+    rows = [
+        [defence_name(name), *(_f1_and_leak(entries.get(name)) for entries in known)]
+        for name in sorted(names, key=lambda name: name != "none")
+    ]
+    habits = ["habits alone", *(f"{board.prior_f1:.2f}" for board in chosen)]
+    return [["defence", *map(house_name, chosen)], *rows, habits]
 
 
 def strength_rows(figures: pd.DataFrame, dataset: str) -> Rows:
@@ -269,6 +293,13 @@ def latex(rows: Sequence[Sequence[str]], caption: str) -> str:
         f"\\begin{{table}}\n\\caption{{{caption.translate(_ESCAPED)}}}\n\\begin{{tabular}}{{{columns}}}\n"
         f"{body}\n\\end{{tabular}}\n\\end{{table}}\n"
     )
+
+
+def _f1_and_leak(entry: Mapping[str, Any] | None) -> str:
+    if entry is None:
+        return ""
+    leak = UNDERTRAINED if entry["status"] == UNDERTRAINED else f"{100 * entry['leak']:.0f}\u00a0%"
+    return f"{entry['adaptive']:.2f} ({leak})"
 
 
 def _number(value: float, digits: int) -> str:

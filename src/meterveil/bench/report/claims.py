@@ -16,7 +16,8 @@ from meterveil.bench.results import Run, where
 from meterveil.data import outputs
 from meterveil.errors import InputError
 
-BEGIN, END = "<!-- claims: meterveil report -->", "<!-- end of claims -->"
+CLAIMS, INFORMED = "claims", "informed attackers"
+"""Sections of Markdown files that are filled from the results, between the lines of `marks`."""
 LOWER_BOUND = (
     "A lower bound: today's adaptive attackers do not yet use the differences of the meter or what they "
     "could know of the defence, and an informed attacker may read more"
@@ -78,20 +79,44 @@ def markdown(whole: pd.DataFrame, runs: Mapping[str, Run]) -> str:
     for claim in claims(whole):
         commit = runs[claim.run].commit if claim.run in runs else ""
         rows.append([*claim[:5], commit])
+    return _markdown(rows)
+
+
+def informed_markdown(rows: Rows) -> str:
+    """Write what informed attackers read as a Markdown table."""
+    head, *body = rows
+    return _markdown([head, ["---", *["---:"] * (len(head) - 1)], *body])
+
+
+def marks(name: str) -> tuple[str, str]:
+    """Return the lines that begin and end a section of a Markdown file."""
+    return f"<!-- {name}: meterveil report -->", f"<!-- end of {name} -->"
+
+
+def write_markdown(path: Path, sections: Mapping[str, str]) -> Path:
+    """Put sections between their marks in a Markdown file; a new file gets all of them."""
+    if not path.exists():
+        return outputs.write_text(path, "\n".join(_section(name, table) for name, table in sections.items()))
+    text = path.read_text(encoding="utf-8")
+    places = {name: marks(name) for name in sections if marks(name)[0] in text}
+    for name, (begin, end) in places.items():
+        if text.count(begin) != 1 or text.count(end) != 1 or text.index(begin) > text.index(end):
+            raise InputError(f"{path} has the {name} in no clear place; write {begin} and {end} once each")
+        text = text.partition(begin)[0] + _section(name, sections[name]) + text.partition(end)[2].removeprefix("\n")
+    if not places:
+        lines = " or ".join(" and ".join(marks(name)) for name in sections)
+        raise InputError(f"{path} has no place for a table; add the lines {lines} once each")
+    return outputs.write_text(path, text)
+
+
+def _section(name: str, table: str) -> str:
+    begin, end = marks(name)
+    return f"{begin}\n{table}{end}\n"
+
+
+def _markdown(rows: Rows) -> str:
     text = "".join(f"| {' | '.join(cell.replace('|', '/') for cell in row)} |\n" for row in rows)
     return text.replace("\u2009", " ").replace("\u00a0", " ")
-
-
-def write_markdown(path: Path, table: str) -> Path:
-    """Put the claims between the marks of a Markdown file, or make the file."""
-    section = f"{BEGIN}\n{table}{END}"
-    if not path.exists():
-        return outputs.write_text(path, f"{section}\n")
-    text = path.read_text(encoding="utf-8")
-    if text.count(BEGIN) != 1 or text.count(END) != 1 or text.index(BEGIN) > text.index(END):
-        raise InputError(f"{path} has no place for the claims; add the lines {BEGIN} and {END} once each")
-    before, _, rest = text.partition(BEGIN)
-    return outputs.write_text(path, before + section + rest.partition(END)[2])
 
 
 def _main(dataset: str, metric: str, whole: pd.DataFrame) -> Claim | None:

@@ -9,14 +9,16 @@ from pathlib import Path
 import pandas as pd
 
 from meterveil.bench import results
+from meterveil.bench.metrics import MOST_BELOW_PRIOR, UNDERTRAINED
 from meterveil.bench.report.comparison import real_attackers, summaries
 from meterveil.bench.reproduce.experiments import HELD_OUT, PAPER, TABLES
+from meterveil.data.protocols import FURTHER_HOUSES
 
 CONDITIONS = ["dataset", "house", "days", "aggregate", "battery"]
 """Columns that the defences of one leaderboard share."""
 
-UNDERTRAINED, NOT_MET = "undertrained", "fixed attackers only"
-"""Status of a defence whose strongest adaptive attacker is below the habit prior, and of one without any."""
+NOT_MET = "fixed attackers only"
+"""Status of a defence that no adaptive attacker has read."""
 
 _COMPARED = {row.defence for row in TABLES["baseline_comparison"].rows}
 
@@ -26,6 +28,7 @@ class Board:
     """Defences that were measured under the same conditions."""
 
     dataset: str
+    house: int
     days: str
     n_days: int
     entries: pd.DataFrame
@@ -42,7 +45,8 @@ class Board:
     @property
     def name(self) -> str:
         """Name of the board in file names."""
-        parts = ["leaderboard", self.dataset, self.days, self.submitted]
+        house = str(self.house) if (self.dataset, self.house) in FURTHER_HOUSES else ""
+        parts = ["leaderboard", self.dataset, house, self.days, self.submitted]
         return "_".join(part for part in parts if part).replace("..", "_to_")
 
 
@@ -117,26 +121,32 @@ def _board(submitted: str, part: pd.DataFrame, whole: pd.DataFrame) -> Board:
         }
     ).reset_index()
     levels = whole.sort_values("threat").groupby("metric")["value"].first()
-    first = part.iloc[0]
+    first, prior_f1 = part.iloc[0], float(levels.get("prior_f1", float("nan")))
     return Board(
         first["dataset"],
+        int(first["house"]),
         first["days"],
         int(part["n_days"].max()),
-        _ranked(entries),
+        _ranked(entries, prior_f1),
         whole,
         float(levels.get("strongest_f1_undefended", float("nan"))),
-        float(levels.get("prior_f1", float("nan"))),
+        prior_f1,
         attackers_of(part),
         submitted,
     )
 
 
-def _ranked(entries: pd.DataFrame) -> pd.DataFrame:
-    """Rank by the adaptive F1; those without a rank come last: an undertrained attacker proves nothing."""
-    status = pd.Series("", entries.index).mask(entries["leak"] < 0, UNDERTRAINED)
+def _ranked(entries: pd.DataFrame, prior_f1: float) -> pd.DataFrame:
+    """Rank by the adaptive F1; those without a rank come last.
+
+    An attacker below the prior is undertrained. A little below, it tells no less than the prior does; far
+    below, it proves nothing.
+    """
+    status = pd.Series("", entries.index).mask(entries["leak"].round(2) < 0, UNDERTRAINED)
     status = status.mask(entries["adaptive"].isna(), NOT_MET)
-    order = {"": 0, UNDERTRAINED: 1, NOT_MET: 2}
-    entries = entries.assign(status=status, place=status.map(order))
+    is_far_below = (status == UNDERTRAINED) & ~(entries["adaptive"] >= prior_f1 - MOST_BELOW_PRIOR)
+    place = is_far_below.astype(int).mask(status == NOT_MET, 2)
+    entries = entries.assign(status=status, place=place)
     entries = entries.sort_values(["place", "adaptive", "fixed"]).reset_index(drop=True)
-    ranks = pd.Series(entries.index + 1).astype(str).where(entries["status"] == "", "")
+    ranks = pd.Series(entries.index + 1).astype(str).where(entries["place"] == 0, "")
     return entries.assign(rank=ranks).drop(columns="place")

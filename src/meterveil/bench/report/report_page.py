@@ -14,6 +14,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from meterveil.bench import results
+from meterveil.bench.metrics import UNDERTRAINED
 from meterveil.bench.report.cells import (
     Rows,
     adapting_rows,
@@ -25,6 +26,7 @@ from meterveil.bench.report.cells import (
     days_text,
     defence_name,
     figure_text,
+    house_name,
     latex,
     other_rows,
     pivot_rows,
@@ -42,7 +44,7 @@ from meterveil.bench.report.comparison import (
     summaries,
     tally,
 )
-from meterveil.bench.report.leaderboard import UNDERTRAINED, Board, boards, read_submitted
+from meterveil.bench.report.leaderboard import Board, boards, read_submitted
 from meterveil.bench.report.verdicts import COLOURS, MARKS, METRICS, RELATIVE, tolerance_rows
 from meterveil.bench.reproduce.experiments import BOTH, HELD_OUT, THREATS, cell_rows
 from meterveil.bench.results import where
@@ -202,13 +204,12 @@ def ranking(board: Board, only_adaptive: bool = False) -> Ranking:
     scores = board.entries.assign(name=names.where(board.entries["status"] != UNDERTRAINED, names + "*"))
     if only_adaptive and scores["adaptive"].notna().any():
         scores = scores.dropna(subset="adaptive")
-    title = f"{dataset_name(board.dataset)}, {days_text(board.n_days)}"
-    return Ranking(title, scores[["name", "adaptive", "fixed"]], board.undefended_f1, board.prior_f1)
+    return Ranking(house_name(board), scores[["name", "adaptive", "fixed"]], board.undefended_f1, board.prior_f1)
 
 
 def _picture(ranked: Sequence[Board]) -> go.Figure | None:
     chosen = [board for board in ranked if board.days == HELD_OUT and not board.submitted] or ranked
-    order = sorted(chosen, key=lambda board: board.dataset != "ukdale")
+    order = sorted(chosen, key=lambda board: (board.dataset != "ukdale", board.house))
     return ranking_figure([ranking(board, only_adaptive=True) for board in order[:2]]) if chosen else None
 
 
@@ -264,8 +265,7 @@ def _adaptive_sections(report: Report) -> Iterator[Section]:
 
 def _board_sections(report: Report) -> Iterator[Section]:
     for board in report.boards:
-        heading = f"{dataset_name(board.dataset)}, {days_text(board.n_days)}"
-        heading += f", submitted by {board.submitted}" if board.submitted else ""
+        heading = house_name(board) + (f", submitted by {board.submitted}" if board.submitted else "")
         figure = ranking_figure([ranking(board)])
         yield Section(heading, board_text(board), board_rows(board), figure, is_folded=True)
 
