@@ -25,6 +25,7 @@ from meterveil.bench.simulation import simulate
 from meterveil.bench.trial import Houses, Trial
 from meterveil.core import tariff
 from meterveil.core.arrays import KWH_PER_W_MINUTE
+from meterveil.core.certificate import Certificate
 from meterveil.core.rollout import Trace
 from meterveil.core.scenario import Scenario
 from meterveil.data.cache import household_digest, key_of
@@ -34,6 +35,7 @@ from meterveil.data.simulation import Run, Setup, mask
 from meterveil.data.splits import check_recorded, consecutive_pieces, only_days
 from meterveil.defenders.defence import Defence, check_unseen
 from meterveil.defenders.none import NoDefence
+from meterveil.defenders.veil.policy import Logged, Veil
 from meterveil.errors import InputError
 
 VERSION = 1
@@ -135,6 +137,8 @@ class MaskedDays:
     physical: Physical
     example: Run
     """First day under the first seed, for a picture."""
+    certificate: Certificate | None = None
+    """Bits that each day can tell at most, (seed, day); None for a defence without a certificate (D18)."""
 
 
 @dataclass(frozen=True)
@@ -173,6 +177,8 @@ def evaluate(undefended: Undefended, defence: Defence, workers: int = 2, on_done
     """Run a defence on the test days under every seed and score the attackers on the masked meter."""
     spec = undefended.spec
     check_unseen(defence, undefended.home.name, spec.trial.test.days)
+    history = [home for home in undefended.training if home.name == undefended.home.name]
+    defence = defence.knowing(history, spec.setup)
     masked = mask_test_days(spec.trial, undefended.home, defence, spec.setup, defence.seeds(spec.seeds))
     cases: dict[ThreatModel, tuple[Case, ...]] = {}
     for threat, names in spec.attackers.items():
@@ -191,9 +197,13 @@ def mask_test_days(trial: Trial, home: Household, defence: Defence, setup: Setup
     pieces = consecutive_pieces(home.select(trial.targets), trial.test.days)
     days: list[list[Household]] = [[] for _ in range(seeds)]
     figures: list[Physical] = []
+    certificates: list[Certificate] = []
     for piece in pieces:
         if len(defence.policies) == 1:
-            parts = [mask(defence.policies[0], setup, piece, rngs)]
+            policy = defence.policies[0]
+            logged = Logged(policy) if isinstance(policy, Veil) else None
+            parts = [mask(logged or policy, setup, piece, rngs)]
+            certificates += [logged.certificate(parts[0].scenario, parts[0].trace)] if logged else []
         else:
             pairs = zip(defence.policies, rngs, strict=True)
             parts = [mask(policy, setup, piece, [rng]) for policy, rng in pairs]
@@ -205,7 +215,10 @@ def mask_test_days(trial: Trial, home: Household, defence: Defence, setup: Setup
     example = example_day(defence, pieces[0].day(pieces[0].days()[0]), setup, trial.seed)
     meters = [b"".join(day.aggregate_w.tobytes() for day in row) for row in days]
     same_as = tuple(meters.index(meter) for meter in meters)
-    return MaskedDays(tuple(map(tuple, days)), same_as, physical, example)
+    joined = (np.concatenate(column, axis=1) for column in zip(*certificates, strict=True))
+    return MaskedDays(
+        tuple(map(tuple, days)), same_as, physical, example, Certificate(*joined) if certificates else None
+    )
 
 
 def held_out_rngs(seed: int, seeds: int) -> list[np.random.Generator]:

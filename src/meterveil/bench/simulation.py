@@ -20,7 +20,7 @@ from meterveil.data.load import SYNTHETIC, load
 from meterveil.data.simulation import WELL_KNOWN, Run, Setup, mask
 from meterveil.data.synthetic import FIRST_DAY
 from meterveil.defenders import defender
-from meterveil.defenders.defence import Defence, find_defence
+from meterveil.defenders.defence import Defence, find_defence, knowing
 from meterveil.errors import InputError
 
 _MOST_SYNTHETIC_DAYS = 366
@@ -45,7 +45,8 @@ def simulate(
     that of the setup's seed.
     """
     end = _end(household, start, days)
-    recorder = _Recorder(policy or defender(defence), on_day)
+    earlier = [household.between(household.days()[0], start)] if household.days()[0] < start else []
+    recorder = _Recorder(knowing(policy or defender(defence), earlier, setup), on_day)
     part = household.between(start, end)
     _, scenario, trace = mask(recorder, setup, part, [rng or np.random.default_rng(setup.seed)])
     requested_w, decoy = _requested(setup.library, recorder, trace.load_w[0])

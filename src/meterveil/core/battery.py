@@ -138,7 +138,7 @@ def deliver(
     unclear = allowed.unknown | np.isnan(request_w)
     wanted_w = np.minimum(np.maximum(request_w, allowed.lowest_w), allowed.highest_w)
     wanted_w[unclear] = 0.0
-    discharge_w, charge_w = _room_w(battery, state)
+    discharge_w, charge_w = room_w(battery, state)
     power_w = np.minimum(np.maximum(wanted_w, -discharge_w), charge_w)
     stored_w = power_w * np.where(
         power_w > 0.0, battery.charge_efficiency, 1.0 / np.asarray(battery.discharge_efficiency)
@@ -148,7 +148,7 @@ def deliver(
     return BatteryState(soc, moved_kwh), Delivery(power_w, unclear | (power_w != wanted_w))
 
 
-def _room_w(battery: Battery, state: BatteryState) -> tuple[FloatArray, FloatArray]:
+def room_w(battery: Battery, state: BatteryState) -> tuple[FloatArray, FloatArray]:
     """Return the discharging and charging power that exhausts SoC range or budget within this minute.
 
     It is never negative: a SoC outside the range leaves room only in the direction back into it.

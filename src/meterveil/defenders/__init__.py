@@ -20,6 +20,7 @@ from meterveil.defenders.random_equal import RandomEqual
 from meterveil.defenders.rule_based import RuleBased
 from meterveil.defenders.stepping import LazyCharging, LazyStepping, RandomCharging
 from meterveil.defenders.training_settings import METHODS
+from meterveil.defenders.veil.policy import Veil
 from meterveil.errors import unknown
 from meterveil.plugins import DEFENCE_GROUP, build_offered, offered_names, package_offering
 
@@ -36,6 +37,7 @@ DEFENDERS: dict[str, Callable[[], Policy]] = {
     "stepping_ls2": partial(LazyStepping, coin=True),
     "stepping_lc": LazyCharging,
     "stepping_rc": RandomCharging,
+    "veil": Veil,
 }
 
 

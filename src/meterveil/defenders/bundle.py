@@ -18,12 +18,15 @@ import numpy as np
 import numpy.typing as npt
 
 from meterveil.core.battery import Battery
+from meterveil.core.certificate import Rules
 from meterveil.core.decoys import Library
 from meterveil.core.rollout import Policy
 from meterveil.core.tariff import Bands, PriceSeries, Tariff
 from meterveil.defenders import DEFENDERS
 from meterveil.defenders.rationed import Rationed
 from meterveil.defenders.trained_policies import ManagerPolicy, Mlp, QPolicy
+from meterveil.defenders.veil.heuristic import Heuristic
+from meterveil.defenders.veil.planner import Planner
 from meterveil.errors import InputError
 
 MANIFEST = "bundle.json"
@@ -68,7 +71,8 @@ def load_bundle(path: str | Path) -> Bundle:
 def known_types() -> dict[str, Any]:
     """Classes that a bundle may contain, by name."""
     untrained = [type(make()) for make in DEFENDERS.values()]
-    return {made.__name__: made for made in (*untrained, Rationed, ManagerPolicy, Mlp, QPolicy)}
+    parts = (Rules, Heuristic, Planner, Mlp)
+    return {made.__name__: made for made in (*untrained, Rationed, ManagerPolicy, QPolicy, *parts)}
 
 
 def read_tensors(content: bytes) -> tuple[Arrays, dict[str, str]]:

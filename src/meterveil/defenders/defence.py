@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -11,9 +11,11 @@ from typing import Any
 import numpy as np
 
 from meterveil.core.battery import Battery
+from meterveil.core.certificate import DAY_MINUTES, SLOT_MINUTES
 from meterveil.core.decoys import Library
 from meterveil.core.rollout import Policy
 from meterveil.core.tariff import PAPER_TARIFF, Tariff
+from meterveil.data.household import Household
 from meterveil.data.settings import battery_values
 from meterveil.data.signatures import library as read_library
 from meterveil.data.simulation import Setup
@@ -21,6 +23,7 @@ from meterveil.defenders import defender, known_defences, package_of
 from meterveil.defenders.bundle import MANIFEST, Bundle, load_bundle, tariff_document
 from meterveil.defenders.random_equal import EQUAL, RandomEqual
 from meterveil.defenders.run_folder import RUN, TrainedRun, load_trained
+from meterveil.defenders.veil.policy import Veil
 from meterveil.errors import InputError, unknown
 
 
@@ -70,9 +73,29 @@ class Defence:
             "training_seeds": [run.document["seed"] for run in self.trainings],
         }
 
+    def knowing(self, history: Sequence[Household], setup: Setup) -> Defence:
+        """Return the defence with a record of the household's earlier days, where it uses one."""
+        return replace(self, policies=tuple(knowing(policy, history, setup) for policy in self.policies))
+
     def seeds(self, asked: int) -> int:
         """Return the number of seeds to measure with: one per training where there are several."""
         return len(self.policies) if len(self.policies) > 1 else asked
+
+
+def knowing(policy: Policy, history: Sequence[Household], setup: Setup) -> Policy:
+    """Fit a veil without a record of its own to a household's earlier days; leave other policies as they are."""
+    if not isinstance(policy, Veil) or policy.record is not None:
+        return policy
+    days = [home.day(day) for home in history for day in home.days()]
+    days_w = [day.aggregate_w for day in days if len(day.minutes) == DAY_MINUTES]
+    minutes = np.arange(0, DAY_MINUTES, SLOT_MINUTES)
+    price = np.mean([setup.tariff.price(minutes, start + minutes) for start in _midnights(days)], axis=0)
+    return policy.fitted(days_w, price, setup.battery)
+
+
+def _midnights(days: Sequence[Household]) -> list[int]:
+    """Return the UTC minute at which each day begins; any one if there is none."""
+    return [int(day.minutes[0].timestamp()) // 60 for day in days] or [0]
 
 
 def find_defence(text: str) -> Defence:

@@ -1,0 +1,227 @@
+"""The veil as a policy: hold the meter at a chosen level plus decoys, and count what the battery cannot hide."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import NamedTuple, Self
+
+import numpy as np
+
+from meterveil.core import battery as bt
+from meterveil.core.arrays import BoolArray, FloatArray, IntArray
+from meterveil.core.battery import Battery
+from meterveil.core.certificate import SLOT_MINUTES, Certificate, Rules, certificate
+from meterveil.core.executor import Command, hold_meter
+from meterveil.core.rollout import Trace, View
+from meterveil.core.scenario import Scenario
+from meterveil.core.tariff import PAPER_TARIFF
+from meterveil.defenders.veil.planner import Planner
+from meterveil.defenders.veil.situation import (
+    SLOTS,
+    Decider,
+    Diary,
+    Situation,
+    carried_on,
+    complete,
+    new_diary,
+    record_of,
+    shipped_record,
+)
+from meterveil.errors import InputError
+
+VERSION = 1
+"""Raise it when a change alters what this defence does."""
+
+_RECORDED_DAYS = 14
+"""Most days that a decider looks back on."""
+_WELL_KNOWN = 0.5
+"""Smallest share of known minutes of a day that is recorded."""
+
+
+class Memory(NamedTuple):
+    """State of the veil between two minutes."""
+
+    level: IntArray  # (batch,) number of the present level; -1 before the first choice
+    since: IntArray  # (batch,) minutes since it was chosen
+    decoy: IntArray  # (batch,) signature that runs; the library's size for none, -1 before the first minute
+    elapsed: IntArray  # (batch,) minutes of it that have passed
+    level_w: FloatArray  # (batch,) level and decoy of the minute that was decided last: the log
+    decoy_w: FloatArray
+    diary: Diary
+
+
+@dataclass(frozen=True)
+class Veil:
+    """Policy that shows level plus decoys, whatever the house does."""
+
+    rules: Rules = field(default_factory=Rules)
+    decider: Decider = field(default_factory=Planner)
+    record: FloatArray | None = None
+    """(day, half hour, 1 + M) days that the decider starts from; None for the week that ships."""
+    price: tuple[float, ...] = tuple(PAPER_TARIFF.price(np.arange(SLOTS) * SLOT_MINUTES, np.arange(SLOTS)).tolist())
+    """Usual price of every half hour."""
+    rescue_kwh: float = 0.3
+    """A rescue chooses again when less than this is left to charge or discharge; 0 for no rescue."""
+    rescue_minutes: int = 60
+    """Fewest minutes between a decision and a rescue."""
+    decoy_rate: float = 0.0
+    """Probability to start a decoy in a minute without one."""
+
+    def fitted(self, days_w: Sequence[FloatArray], price: FloatArray, battery: Battery) -> Self:
+        """Return the veil with the record of the latest of these days, 1440 minutes each.
+
+        Without a day that is known well it keeps its record. `price` is that of every half hour.
+        """
+        self._check_reach(battery)
+        known = [load_w for load_w in days_w if np.isfinite(load_w).mean() >= _WELL_KNOWN][-_RECORDED_DAYS:]
+        record = complete(record_of(np.stack(known), self.rules)) if known else self.record
+        return replace(self, record=record, price=tuple(price.tolist()))
+
+    def _check_reach(self, battery: Battery) -> None:
+        """Refuse a menu with a level that the grid connection never allows."""
+        top_w, limit_w = self.rules.menu_w[-1], np.min(battery.import_limit_w)
+        if top_w > limit_w:
+            raise InputError(
+                f"the menu reaches {top_w:g} W, above the import limit of {limit_w:g} W; give lower levels"
+            )
+
+    def initial(self, batch: int) -> Memory:
+        """Return the memory before the first choice."""
+        record = shipped_record(self.rules) if self.record is None else self.record
+        unset, zero = np.full(batch, -1, dtype=np.int64), np.zeros(batch, dtype=np.int64)
+        return Memory(unset, zero, unset, zero, np.zeros(batch), np.zeros(batch), new_diary(record, batch))
+
+    def decide(self, view: View, memory: Memory) -> tuple[Command, Memory]:
+        """Hold level plus decoy, or else a reading on the grid, or else leave the meter alone."""
+        scheduled = self.rules.scheduled(view.minute_of_day) | (memory.level < 0)
+        decoy, elapsed = self._decoys(view, memory, scheduled)
+        decoy_w = np.round(view.library.watts[decoy, elapsed])
+        level = self._chosen(view, memory, scheduled, memory.level, draw=True)
+        lowest_w, highest_w = _reachable(view)
+        late = ~scheduled & (memory.since >= self.rescue_minutes)
+        due = late & self._running_out(view, level)
+        level = self._chosen(view, memory, due, level)
+        level_w = np.asarray(self.rules.menu_w)[level]
+        command = self._held(view, level_w + decoy_w, lowest_w, highest_w)
+        since = np.where(scheduled | due, 0, memory.since + 1)
+        diary = carried_on(memory.diary, view.load_w, view.minute_of_day, self.rules)
+        return command, Memory(level, since, decoy, elapsed, level_w, decoy_w, diary)
+
+    def _chosen(self, view: View, memory: Memory, rows: BoolArray, level: IntArray, draw: bool = False) -> IntArray:
+        """Choose a level for some of the households; draw it where choices are private."""
+        index = np.flatnonzero(rows)
+        if len(index) == 0:
+            return level
+        batch = len(rows)
+        columns = {
+            part.name: np.broadcast_to(getattr(view.battery, part.name), batch)[index] for part in fields(Battery)
+        }
+        situation = Situation(
+            self.rules,
+            Battery(**columns),
+            view.state.soc[index],
+            bt.budget_left_kwh(view.battery, view.state)[index],
+            view.minute_of_day[index],
+            memory.diary.recent[index],
+            np.asarray(self.price),
+        )
+        scores = self.decider.scores(situation)
+        chosen = level.copy()
+        if draw and self.rules.epsilon is not None:
+            chosen[index] = drawn(scores, self.rules.epsilon, view.chance[index, 0])
+        else:
+            chosen[index] = scores.argmax(axis=1)
+        return chosen
+
+    def _running_out(self, view: View, level: IntArray) -> BoolArray:
+        """Tell where the SoC range is nearly exhausted in the direction in which it moves."""
+        if self.rescue_kwh == 0.0:
+            return np.zeros(len(level), dtype=np.bool_)
+        battery, soc = view.battery, view.state.soc
+        request_w = np.asarray(self.rules.menu_w)[level] - view.load_w
+        left_kwh = np.where(request_w < 0.0, soc - battery.soc_min, battery.soc_max - soc) * battery.capacity_kwh
+        movable = (bt.budget_left_kwh(battery, view.state) > 0.0) & ~np.isnan(view.load_w)
+        return np.asarray((left_kwh < self.rescue_kwh) & movable)
+
+    def _held(self, view: View, target_w: FloatArray, lowest_w: FloatArray, highest_w: FloatArray) -> Command:
+        """Hold the target, else the nearest reading on the grid, else nothing."""
+        request_w = target_w - view.load_w
+        follows = (request_w >= lowest_w) & (request_w <= highest_w)
+        grid_w = self.rules.grid_w
+        above_w = np.ceil((view.load_w + lowest_w) / grid_w - 1e-9) * grid_w
+        below_w = np.floor((view.load_w + highest_w) / grid_w + 1e-9) * grid_w
+        near_w = np.where(request_w < lowest_w, above_w, below_w)
+        lands = (above_w <= below_w) & (near_w >= 0.0) & (near_w <= self.rules.grid_top_w)
+        held = hold_meter(view.library, np.where(follows, target_w, np.where(lands, near_w, 0.0)))
+        return held._replace(hold=follows | lands)
+
+    def _decoys(self, view: View, memory: Memory, scheduled: BoolArray) -> tuple[IntArray, IntArray]:
+        """Carry the timetable of decoys on: it depends on the dice and the clock alone, never on the battery.
+
+        No decoy starts in a minute with a scheduled choice, whose draw uses the same random number.
+        """
+        library = view.library
+        none = np.full_like(memory.decoy, library.size)
+        if self.decoy_rate == 0.0:
+            return none, np.zeros_like(none)
+        before = np.where(memory.decoy < 0, none, memory.decoy)
+        elapsed = memory.elapsed + 1
+        runs = (before < library.size) & (elapsed < library.lengths[before])
+        starts = ~runs & ~scheduled & (view.chance[:, 0] < self.decoy_rate)
+        drawn_signature = (view.chance[:, 1] * library.size).astype(np.int64)
+        decoy = np.where(runs, before, np.where(starts, drawn_signature, none))
+        return decoy, np.where(runs, elapsed, 0)
+
+
+def drawn(scores: FloatArray, epsilon: float, chance: FloatArray) -> IntArray:
+    """Draw a choice from scores of any size by the exponential mechanism, (batch, M) -> (batch,)."""
+    above = chance[:, None] >= np.cumsum(probabilities(scores, epsilon), axis=1)[:, :-1]
+    choice: IntArray = np.sum(above, axis=1, dtype=np.int64)
+    return choice
+
+
+def probabilities(scores: FloatArray, epsilon: float) -> FloatArray:
+    """Return the probability of each choice; no history can change one by more than a factor of exp(epsilon).
+
+    The utility of a choice is one minus the share of the scores' spread that it falls short of the best by, so it
+    lies between 0 and 1 whatever the load did.
+    """
+    best, worst = scores.max(axis=1, keepdims=True), scores.min(axis=1, keepdims=True)
+    utility = 1.0 - (best - scores) / np.maximum(best - worst, 1e-9)
+    weight = np.exp(epsilon / 2.0 * utility)
+    return np.asarray(weight / weight.sum(axis=1, keepdims=True))
+
+
+def _reachable(view: View) -> tuple[FloatArray, FloatArray]:
+    """Return the least and the most battery power that every limit allows in this minute, (batch,)."""
+    allowed = bt.connection(view.battery, view.load_w)
+    discharge_w, charge_w = bt.room_w(view.battery, view.state)
+    return np.maximum(allowed.lowest_w, -discharge_w), np.minimum(allowed.highest_w, charge_w)
+
+
+class Logged:
+    """Policy that logs the levels and decoys of a veil, for its certificate."""
+
+    def __init__(self, veil: Veil) -> None:
+        self.veil = veil
+        self.log: list[tuple[FloatArray, FloatArray]] = []
+
+    def initial(self, batch: int) -> Memory:
+        """Return the memory of the veil."""
+        self.log = []
+        return self.veil.initial(batch)
+
+    def decide(self, view: View, memory: Memory) -> tuple[Command, Memory]:
+        """Let the veil decide."""
+        command, memory = self.veil.decide(view, memory)
+        self.log.append((memory.level_w, memory.decoy_w))
+        return command, memory
+
+    def certificate(self, scenario: Scenario, trace: Trace) -> Certificate:
+        """Certify the days of the rollout that was logged."""
+        level_w, decoy_w = (np.stack(column, axis=1) for column in zip(*self.log, strict=True))
+        minute = np.arange(scenario.horizon)
+        day = np.where(minute < scenario.minutes[:, None], scenario.day[:, scenario.lead :], -1)
+        clock = scenario.minute_of_day[:, scenario.lead :]
+        return certificate(self.veil.rules, trace.meter_w, level_w, decoy_w, clock, day)

@@ -1,0 +1,107 @@
+"""What a decider of the veil knows when it chooses a level, and the record of recent days behind it."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from meterveil.core.arrays import KWH_PER_W_MINUTE, FloatArray, IntArray
+from meterveil.core.battery import Battery
+from meterveil.core.certificate import DAY_MINUTES, SLOT_MINUTES, Rules
+
+SLOTS = DAY_MINUTES // SLOT_MINUTES
+"""Half hours of a day."""
+_LEAST_KNOWN = SLOT_MINUTES // 2
+"""Fewest known minutes of a half hour that is recorded."""
+_USUAL_DAYS = Path(__file__).with_name("usual_days.npy")
+"""A week of the synthetic household in whole watts, (day, minute)."""
+
+
+class Situation(NamedTuple):
+    """State of some households that choose a level; one entry per household."""
+
+    rules: Rules
+    battery: Battery  # every field is an array
+    soc: FloatArray  # (batch,)
+    budget_left_kwh: FloatArray  # (batch,)
+    minute_of_day: IntArray  # (batch,)
+    recent: FloatArray  # (batch, day, half hour, 1 + M) of recent days, see `record_of`
+    price: FloatArray  # (half hour,) usual price per kWh
+
+    @property
+    def usual_w(self) -> FloatArray:
+        """(batch, half hour) mean load of recent days."""
+        mean: FloatArray = self.recent[..., 0].mean(axis=1)
+        return mean
+
+
+class Decider(Protocol):
+    """Rule that rates the levels of the menu."""
+
+    def scores(self, situation: Situation) -> FloatArray:
+        """Return how good each level is until the next scheduled decision, (batch, M): more is better."""
+        ...
+
+
+def record_of(load_w: FloatArray, rules: Rules) -> FloatArray:
+    """Summarise minutes for a decider, (..., minute) -> (..., half hour, 1 + M).
+
+    Each half hour holds the mean load in watts, then the energy in kWh that a battery moves to hold the meter
+    at each level of the menu. A half hour with few readings is NaN.
+    """
+    slots_w = load_w.reshape(*load_w.shape[:-1], -1, SLOT_MINUTES, 1)
+    moved_kwh = np.abs(np.asarray(rules.menu_w) - slots_w) * (KWH_PER_W_MINUTE * SLOT_MINUTES)
+    minutes = np.concatenate([slots_w, moved_kwh], axis=-1)
+    known = ~np.isnan(slots_w)
+    count = known.sum(axis=-2)
+    mean = np.where(known, minutes, 0.0).sum(axis=-2) / np.maximum(count, 1)
+    return np.where(count >= _LEAST_KNOWN, mean, np.nan)
+
+
+def complete(record: FloatArray) -> FloatArray:
+    """Fill unknown half hours of recorded days by the mean of the other days, else by the mean of the day."""
+    counts = np.sum(~np.isnan(record), axis=0)
+    by_slot = np.where(counts > 0, np.nansum(record, axis=0) / np.maximum(counts, 1), np.nan)
+    overall = np.nanmean(record.reshape(-1, record.shape[-1]), axis=0)
+    by_slot = np.where(np.isnan(by_slot), overall, by_slot)
+    return np.where(np.isnan(record), by_slot, record)
+
+
+@cache
+def shipped_record(rules: Rules) -> FloatArray:
+    """Return the record of the week that ships, for a household without a day of history."""
+    return record_of(np.load(_USUAL_DAYS).astype(np.float64), rules)
+
+
+class Diary(NamedTuple):
+    """Record of recent days that a household carries on minute by minute."""
+
+    recent: FloatArray  # (batch, day, half hour, 1 + M)
+    load_w: FloatArray  # (batch, 30) minutes of the present half hour; NaN where unknown or yet to come
+    today: IntArray  # (batch,) row of `recent` that the present day replaces
+
+
+def new_diary(record: FloatArray, batch: int) -> Diary:
+    """Begin with a record of days, the same for all households or one for each."""
+    recent = np.broadcast_to(record, (batch, *record.shape[-3:]))
+    return Diary(recent, np.full((batch, SLOT_MINUTES), np.nan), np.zeros(batch, np.int64))
+
+
+def carried_on(diary: Diary, load_w: FloatArray, minute_of_day: IntArray, rules: Rules) -> Diary:
+    """Add a minute; at the end of a half hour replace that of the oldest day."""
+    recent, slot_w, today = diary
+    minute = minute_of_day % SLOT_MINUTES
+    slot_w = slot_w.copy()
+    slot_w[np.arange(len(load_w)), minute] = load_w
+    ends = minute == SLOT_MINUTES - 1
+    if not ends.any():
+        return Diary(recent, slot_w, today)
+    fresh = record_of(slot_w, rules)[:, 0]
+    rows = np.flatnonzero(ends & ~np.isnan(fresh[:, 0]))
+    recent = recent.copy()
+    recent[rows, today[rows], minute_of_day[rows] // SLOT_MINUTES] = fresh[rows]
+    slot_w[ends] = np.nan
+    return Diary(recent, slot_w, np.where(minute_of_day == DAY_MINUTES - 1, (today + 1) % recent.shape[1], today))

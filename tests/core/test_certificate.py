@@ -1,0 +1,126 @@
+"""The certificate counts choices, rescues and missed stretches, and never less than the meter can tell."""
+
+import math
+
+import numpy as np
+import pytest
+
+from meterveil.core.certificate import Rules, certificate
+from meterveil.errors import InputError
+
+RULES = Rules()
+QUIET = 3 * math.log2(7) + math.log2(16 / 15)
+EVENT = math.log2(3)
+
+
+def certify(meter_w=300.0, level_w=300.0, decoy_w=0.0, rules=RULES, minutes=1440, begin=0):
+    clock = (begin + np.arange(minutes))[None]
+    parts = (np.broadcast_to(np.asarray(part, dtype=float), clock.shape) for part in (meter_w, level_w, decoy_w))
+    return certificate(rules, *parts, clock % 1440, clock // 1440)
+
+
+def with_minutes(where, value, base=300.0):
+    day = np.full(1440, base)
+    day[where] = value
+    return day
+
+
+def test_a_day_that_is_followed_tells_its_choices_and_that_nothing_happened():
+    found = certify()
+    assert found.bits[0] == pytest.approx([QUIET])
+    assert found.bits[0] == found.bound_bits[0]
+    assert (found.missed[0, 0], found.rescues[0, 0], found.minutes[0, 0]) == (0, 0, 1440)
+
+
+def test_a_scheduled_change_of_level_costs_no_more_than_a_level_that_stays():
+    level_w = np.where(np.arange(1440) < 420, 300.0, 1000.0)
+    assert certify(level_w, level_w).bits[0] == pytest.approx([QUIET])
+
+
+def test_a_rescue_tells_its_minute_and_its_level():
+    level_w = np.where(np.arange(1440) < 500, 300.0, 1000.0)
+    found = certify(level_w, level_w)
+    rescue = 5.0 + EVENT + math.log2(1440) + math.log2(7)
+    assert found.bits[0] == pytest.approx([QUIET - math.log2(16 / 15) + rescue])
+    assert found.rescues[0, 0] == 1
+    assert found.bound_bits[0] == pytest.approx([QUIET])
+
+
+def test_a_missed_stretch_tells_its_start_its_length_and_its_readings():
+    on_grid = certify(with_minutes(slice(600, 604), [500.0, 500.0, 1000.0, 0.0]))
+    off_grid = certify(with_minutes(slice(600, 604), [501.0, -20.0, 1000.4, 14.0]))
+    stretch = QUIET - math.log2(16 / 15) + EVENT + 2 * math.log2(1440)
+    assert on_grid.bits[0] == pytest.approx([5.0 + stretch + 4 * 5.0])
+    assert (on_grid.missed[0, 0], on_grid.off_grid[0, 0], on_grid.stretches[0, 0]) == (4, 0, 1)
+    assert off_grid.bits[0] == pytest.approx([7.0 + stretch + 2 * (EVENT + 2 * math.log2(1440)) + 3 * 16.0 + 5.0])
+    assert (off_grid.off_grid[0, 0], off_grid.stretches[0, 0]) == (3, 3)
+
+
+def test_an_unknown_reading_counts_as_one_that_somebody_else_has():
+    found = certify(with_minutes(slice(100, 103), np.nan))
+    assert (found.missed[0, 0], found.off_grid[0, 0]) == (3, 3)
+    assert found.bits[0, 0] > 3 * 16.0
+
+
+def test_a_reading_beyond_every_fuse_costs_more():
+    ordinary, large = (certify(with_minutes(100, watts)).bits[0, 0] for watts in (32_001.0, 50_001.0))
+    assert large == pytest.approx(ordinary + 64.0)
+
+
+def test_fractions_of_a_watt_and_decoys_of_the_log_are_no_miss():
+    decoy_w = with_minutes(slice(200, 210), 2000.0, base=0.0)
+    assert certify(300.0 + decoy_w + 0.3, 300.0, decoy_w).missed[0, 0] == 0
+
+
+def test_a_day_that_begins_without_a_scheduled_choice_tells_its_first_level():
+    found = certify(begin=18 * 60, minutes=1440)
+    assert found.bits[0] == pytest.approx([QUIET - 2 * math.log2(7), QUIET])
+    assert found.minutes[0].tolist() == [360, 1080]
+
+
+def test_a_stretch_over_midnight_counts_on_both_days():
+    found = certify(np.where(np.arange(2880) // 60 == 24, 500.0, 300.0) * 1.0, minutes=2880, begin=0)
+    over = certify(np.where(abs(np.arange(2880) - 1440) < 10, 500.0, 300.0), minutes=2880)
+    assert found.stretches[0].tolist() == [0, 1]
+    assert over.stretches[0].tolist() == [1, 1]
+
+
+def test_minutes_after_the_end_of_a_shorter_row_are_left_out():
+    day = np.where(np.arange(1440) < 1380, 0, -1)[None]
+    clock = np.arange(1440)[None]
+    level_w, meter_w = np.full((1, 1440), 300.0), np.where(day < 0, np.nan, 300.0)
+    found = certificate(RULES, meter_w, level_w, np.zeros((1, 1440)), clock, day)
+    assert (found.minutes[0, 0], found.missed[0, 0]) == (1380, 0)
+
+
+def test_private_choices_are_certified_by_the_smaller_bound():
+    shy, bold = (certify(rules=Rules(epsilon=epsilon)) for epsilon in (0.5, 20.0))
+    assert shy.bits[0] == pytest.approx([3 * 0.5 * math.tanh(0.25) / math.log(2) + math.log2(16 / 15)])
+    assert shy.epsilon[0] == pytest.approx([1.5])
+    assert bold.bits[0] == pytest.approx([QUIET])
+    assert certify(with_minutes(9, 500.0), rules=Rules(epsilon=0.5)).epsilon[0, 0] == math.inf
+    assert certify().epsilon[0, 0] == math.inf
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"decision_minutes": ()}, "give at least one"),
+        ({"decision_minutes": (420, 0)}, "not increasing minutes"),
+        ({"decision_minutes": (0, 1440)}, "not increasing minutes"),
+        ({"decision_minutes": (0, 401)}, "whole half hours"),
+        ({"decision_minutes": (0, 120)}, "clock change"),
+        ({"menu_w": (300.0,)}, "two or more increasing"),
+        ({"menu_w": (300.0, 100.0)}, "two or more increasing"),
+        ({"menu_w": (-100.0, 100.0)}, "0 W or more"),
+        ({"menu_w": (100.5, 200.0)}, "whole watts"),
+        ({"menu_w": (100.0, float("nan"))}, "whole watts"),
+        ({"grid_w": 0.0}, "1 W or more"),
+        ({"grid_w": 500.5}, "whole watts"),
+        ({"epsilon": 0.0}, "above 0"),
+        ({"epsilon": float("nan")}, "above 0"),
+    ],
+)
+def test_rules_that_cannot_be_certified_are_refused(settings, message):
+    with pytest.raises(InputError, match=message):
+        Rules(**settings)

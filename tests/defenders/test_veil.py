@@ -1,0 +1,236 @@
+"""The veil shows what its choices and dice say, lands on its grid otherwise, and never tells more than it certifies."""
+
+import math
+from dataclasses import dataclass, replace
+from itertools import product
+
+import numpy as np
+import pytest
+from worlds import LIBRARY, world
+
+from meterveil.core.battery import Battery
+from meterveil.core.certificate import Rules, shown
+from meterveil.core.rollout import rollout
+from meterveil.data.simulation import Setup
+from meterveil.data.synthetic import FIRST_DAY, household
+from meterveil.defenders.defence import knowing
+from meterveil.defenders.veil.heuristic import Heuristic
+from meterveil.defenders.veil.planner import Planner
+from meterveil.defenders.veil.policy import Logged, Veil, drawn, probabilities
+from meterveil.defenders.veil.situation import record_of, shipped_record
+from meterveil.errors import InputError
+
+DAY = 1440
+HUGE = Battery(capacity_kwh=1e4, charge_w=1e5, discharge_w=1e5, budget_kwh=np.inf, export_limit_w=np.inf)
+
+
+@dataclass(frozen=True)
+class Obstinate:
+    """Decider that rates levels by a number that the load cannot change."""
+
+    best: int = 2
+
+    def scores(self, situation):
+        return -np.abs(np.arange(len(situation.rules.menu_w)) - self.best) * np.ones((len(situation.soc), 1))
+
+
+@dataclass(frozen=True)
+class Nervous:
+    """Decider that follows the state of charge."""
+
+    def scores(self, situation):
+        share = (situation.soc - situation.battery.soc_min) / (situation.battery.soc_max - situation.battery.soc_min)
+        wanted = (1.0 - share) * (len(situation.rules.menu_w) - 1)
+        return -np.abs(np.arange(len(situation.rules.menu_w)) - wanted[:, None])
+
+
+def play(veil, load_w, battery=None, begin=0, soc=0.5, seeds=None):
+    scenario = world(load_w, begin)
+    rngs = [np.random.default_rng(seed) for seed in (seeds or range(scenario.batch))]
+    log = Logged(veil)
+    trace = rollout(log, battery or Battery(), LIBRARY, scenario, rngs, soc)
+    return trace, log.certificate(scenario, trace)
+
+
+def loads(batch, seed=0, minutes=DAY):
+    rng = np.random.default_rng(seed)
+    return np.abs(rng.normal(300.0, 200.0, (batch, minutes))) + 2000.0 * (rng.random((batch, minutes)) < 0.02)
+
+
+@pytest.mark.parametrize("rate", [0.0, 0.05])
+def test_households_with_the_same_choices_and_dice_show_the_same_meter_to_the_last_digit(rate):
+    veil = Veil(decider=Obstinate(), decoy_rate=rate, rescue_kwh=0.0)
+    trace, found = play(veil, loads(6), HUGE, seeds=[7] * 6)
+    assert found.missed.sum() == 0
+    assert np.all(shown(trace.meter_w) == shown(trace.meter_w)[0])
+    assert len(np.unique(shown(trace.meter_w)[0])) == (1 if rate == 0.0 else 4)
+    assert np.abs(trace.meter_w - shown(trace.meter_w)).max() < 1e-9
+
+
+def test_one_other_minute_of_load_changes_nothing_while_the_battery_follows():
+    load_w = np.repeat(loads(1), 2, axis=0)
+    load_w[1, 700] += 1500.0
+    trace, found = play(Veil(), load_w, seeds=[3, 3])
+    assert found.missed.sum() == 0
+    assert np.array_equal(shown(trace.meter_w)[0, :1020], shown(trace.meter_w)[1, :1020])
+    assert trace.soc[0, 700] != trace.soc[1, 700]
+
+
+def test_the_timetable_of_decoys_knows_neither_load_nor_battery():
+    veil, scenario = Veil(decider=Nervous(), decoy_rate=0.05), world(loads(3))
+    scenario.load_w[1] *= 5.0
+    scenario.load_w[2, 300:900] = np.nan
+    battery = Battery(capacity_kwh=np.array([8.0, 0.5, 8.0]), budget_kwh=np.array([8.0, 1.0, 0.0]))
+    log = Logged(veil)
+    rollout(log, battery, LIBRARY, scenario, [np.random.default_rng(1) for _ in range(3)])
+    decoy_w = np.stack([decoy_w for _, decoy_w in log.log], axis=1)
+    assert np.unique(decoy_w).tolist() == [0.0, 900.0, 1500.0, 2500.0]
+    assert np.all(decoy_w == decoy_w[0])
+
+
+def test_a_minute_that_cannot_be_followed_lands_on_the_grid():
+    load_w = np.full((1, 120), 300.0)
+    load_w[0, 60:63] = [5100.0, 4400.0, 8012.0]
+    trace, found = play(Veil(decider=Obstinate(), rescue_kwh=0.0), load_w)
+    assert shown(trace.meter_w)[0, 59:64].tolist() == [300.0, 1500.0, 500.0, 4500.0, 300.0]
+    assert (found.missed[0, 0], found.off_grid[0, 0]) == (3, 0)
+
+
+def test_without_a_reading_on_the_grid_in_reach_the_meter_is_left_alone_and_counted():
+    trace, found = play(Veil(decider=Obstinate(), rescue_kwh=0.0), np.full((1, 60), 710.0), Battery(budget_kwh=0.0))
+    np.testing.assert_array_equal(trace.meter_w, trace.load_w)
+    assert found.off_grid[0, 0] == 60
+
+
+def test_export_of_the_sun_is_stored_and_shows_the_level():
+    load_w = np.full((1, 60), -2000.0)
+    trace, found = play(Veil(decider=Obstinate(), rescue_kwh=0.0), load_w)
+    assert np.all(shown(trace.meter_w) == 300.0)
+    assert found.missed.sum() == 0
+
+
+def test_a_battery_that_runs_out_is_rescued_by_another_level():
+    load_w = np.full((1, 600), 900.0)
+    rescued, without = (
+        play(Veil(decider=Nervous(), rescue_kwh=kwh), load_w, begin=420, soc=0.9)[1] for kwh in (0.3, 0.0)
+    )
+    assert rescued.rescues[0, 0] > 0
+    assert without.rescues[0, 0] == 0
+    assert rescued.missed[0, 0] < without.missed[0, 0]
+    assert rescued.bits[0, 0] < without.bits[0, 0]
+
+
+@pytest.mark.parametrize("rate", [0.0, 0.3])
+def test_no_code_of_a_tiny_world_is_too_short(rate):
+    """Enumerate all loads of a tiny battery: the certificates satisfy Kraft, so no prior breaks the bound."""
+    rules = Rules(menu_w=(0.0, 300.0, 900.0), grid_w=1000.0, grid_top_w=3000.0)
+    veil = Veil(rules, Nervous(), record_of(np.zeros((1, DAY)), rules), rescue_minutes=1, decoy_rate=rate)
+    veil = replace(veil, rescue_kwh=0.006)
+    load_w = np.array(list(product((0.0, 310.0, 2620.0, 5330.0), repeat=6)))
+    tiny = Battery(capacity_kwh=0.1, budget_kwh=0.12)
+    trace, found = play(veil, load_w, tiny, begin=417, seeds=[5] * len(load_w))
+    meters, number, count = np.unique(shown(trace.meter_w), axis=0, return_inverse=True, return_counts=True)
+    bits = np.full(len(meters), np.inf)
+    np.minimum.at(bits, number.ravel(), found.bits[:, 0])
+    assert 200 < len(meters) <= len(load_w)
+    assert found.rescues.max() > 0
+    assert found.off_grid.max() > 0
+    assert np.sum(2.0**-bits) <= 1.0
+    share = count / count.sum()
+    information_bits = -np.sum(share * np.log2(share))
+    assert information_bits <= found.bits.mean()
+    for most_bits in np.quantile(bits, [0.0, 0.1, 0.5]):
+        assert math.log2((bits <= most_bits).sum()) <= most_bits
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 5.0])
+def test_no_history_changes_the_probability_of_a_private_choice_by_more_than_its_epsilon(epsilon):
+    rng = np.random.default_rng(0)
+    extreme = np.array([[1e9, -1e9, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0], [-1e-12, 1e-12, 0.0, 1.0]])
+    scores = np.concatenate([extreme, rng.normal(size=(200, 4)) * 10.0 ** rng.uniform(-6, 6, (200, 1))])
+    chosen = probabilities(scores, epsilon)
+    np.testing.assert_allclose(chosen.sum(axis=1), 1.0)
+    assert (chosen.max(axis=0) / chosen.min(axis=0)).max() <= math.exp(epsilon) * (1 + 1e-12)
+    kl = np.sum(chosen[:, None] * np.log(chosen[:, None] / chosen[None]), axis=2)
+    assert kl.max() <= epsilon * math.tanh(epsilon / 2.0) + 1e-12
+
+
+def test_draws_follow_their_probabilities():
+    scores, rng = np.array([[0.0, 1.0, 3.0]]), np.random.default_rng(0)
+    found = drawn(np.repeat(scores, 20_000, axis=0), 2.0, rng.random(20_000))
+    np.testing.assert_allclose(np.bincount(found) / 20_000, probabilities(scores, 2.0)[0], atol=0.01)
+
+
+def test_private_choices_differ_between_dice_and_are_certified_with_their_epsilon():
+    veil = Veil(Rules(epsilon=1.0), Obstinate(), rescue_kwh=0.0)
+    trace, found = play(veil, loads(8), HUGE)
+    assert len(np.unique(trace.meter_w.round()[:, 0])) > 2
+    np.testing.assert_allclose(found.epsilon, 3.0)
+    assert found.bits.max() < 2.2
+
+
+def test_the_record_of_a_household_grows_with_it():
+    veil = Veil(record=shipped_record(Rules()))
+    memory = veil.initial(2)
+    load_w = loads(2)
+    scenario = world(load_w)
+    kept = []
+
+    class Keeps(Logged):
+        def decide(self, view, memory):
+            command, memory = super().decide(view, memory)
+            kept.append(memory.diary)
+            return command, memory
+
+    rollout(Keeps(veil), Battery(), LIBRARY, scenario, [np.random.default_rng(n) for n in range(2)])
+    np.testing.assert_allclose(kept[-1].recent[:, 0], record_of(load_w, Rules()))
+    np.testing.assert_array_equal(kept[-1].recent[:, 1:], memory.diary.recent[:, 1:])
+    assert kept[-1].today.tolist() == [1, 1]
+
+
+def test_a_veil_is_fitted_to_the_days_of_a_household_and_without_any_keeps_the_shipped_ones():
+    home = household(np.random.default_rng(3), 3, FIRST_DAY)
+    setup = Setup(LIBRARY)
+    days_w = home.aggregate_w.reshape(3, 48, 30)
+    np.testing.assert_allclose(knowing(Veil(), [home], setup).record[..., 0], days_w.mean(axis=2))
+    assert knowing(Veil(), [], setup).record is None
+    assert len(Veil().initial(1).diary.recent[0]) == 7
+
+
+def test_the_week_that_ships_is_one_of_the_synthetic_household():
+    home = household(np.random.default_rng(14), 7, FIRST_DAY)
+    np.testing.assert_allclose(
+        shipped_record(Rules())[..., 0].ravel(), home.aggregate_w.reshape(-1, 30).mean(axis=1), atol=1
+    )
+
+
+def test_gaps_of_the_history_are_filled_from_other_days():
+    home = household(np.random.default_rng(3), 3, FIRST_DAY)
+    gappy = replace(home, aggregate_w=np.where(np.arange(3 * DAY) % DAY < 40, np.nan, home.aggregate_w))
+    record = knowing(Veil(), [gappy], Setup(LIBRARY)).record
+    assert np.isfinite(record).all()
+    np.testing.assert_allclose(record[:, 0, 0], np.nanmean(gappy.aggregate_w), rtol=0.05)
+
+
+def test_a_menu_above_the_import_limit_is_refused():
+    with pytest.raises(InputError, match="above the import limit of 900 W"):
+        knowing(Veil(), [], Setup(LIBRARY, Battery(import_limit_w=900.0)))
+
+
+def quiet_day_costs(decider):
+    rng = np.random.default_rng(1)
+    home = household(rng, 9, FIRST_DAY)
+    load_w = home.aggregate_w.reshape(9, DAY)
+    veil = Veil(decider=decider, record=record_of(load_w[:6], Rules()))
+    trace, found = play(veil, load_w[6:].reshape(1, -1))
+    price = np.where(np.arange(3 * DAY) % DAY < 420, 0.1317, 0.3075)
+    paid = np.sum(price * trace.power_w[0] + 0.075 * np.abs(trace.power_w[0])) / 60_000
+    return found, paid + (0.5 - trace.soc[0, -1]) * 8.0 * 0.1317
+
+
+def test_the_planner_follows_most_minutes_and_costs_less_than_the_heuristic():
+    planned, plan_cost = quiet_day_costs(Planner())
+    simple, simple_cost = quiet_day_costs(Heuristic(shift_kwh=0.0))
+    assert planned.missed.sum() < 0.01 * planned.minutes.sum()
+    assert simple.missed.sum() < 0.01 * simple.minutes.sum()
+    assert plan_cost < simple_cost
