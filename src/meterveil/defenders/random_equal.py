@@ -1,7 +1,9 @@
 """Random baseline with equal throughput (D8): random decoys that move as many kWh as a policy."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -9,7 +11,12 @@ from meterveil.core import battery as bt
 from meterveil.core.arrays import KWH_PER_W_MINUTE, BoolArray, FloatArray
 from meterveil.core.executor import Command, replay_signature
 from meterveil.core.rollout import View
+from meterveil.defenders.decoy_removal import load_without_decoys
 from meterveil.errors import InputError
+
+if TYPE_CHECKING:
+    from meterveil.attackers.protocol import Meter
+    from meterveil.data.simulation import Setup
 
 VERSION = 1
 """Raise it when a change alters what this defence does."""
@@ -60,6 +67,10 @@ class RandomEqual:
         drawn = view.chance[:, 1] * cumulative[:, -1]
         action = 1 + (cumulative[:, :-1] <= drawn[:, None]).sum(axis=1)
         return replay_signature(view.library, action * (starts & (cumulative[:, -1] > 0.0))), memory
+
+    def invert(self, meter: Meter, setup: Setup) -> FloatArray:
+        """Remove the decoys from the meter, (batch, minute)."""
+        return load_without_decoys(meter.reading_w, setup.library)
 
 
 def _odds(view: View, left_kwh: FloatArray) -> _Odds:
