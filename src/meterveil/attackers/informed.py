@@ -89,8 +89,8 @@ class Informed:
     networks: tuple[nn.Module, ...] = ()
     scale_w: FloatArray = field(default_factory=lambda: np.ones(1))
     """(target,) usual power of each target in use; 0 where it was never used."""
-    share: FloatArray = field(default_factory=lambda: np.ones(1))
-    """(target,) share of the networks in the log-odds; the prior has the rest, and the power too where it has all."""
+    share: FloatArray = field(default_factory=lambda: np.ones((2, 1)))
+    """(2, target) share of the networks beside the prior, in the log-odds and in the power."""
     threshold: FloatArray = field(default_factory=lambda: np.full(1, 0.5))
     """(target,) on-probability with the best F1 on validation days."""
 
@@ -115,7 +115,7 @@ class Informed:
         repeats = _REPEATS if self.policy else 1
         held_out = [drawn_days.as_recorded(np.tile(fold, (repeats, 1)), len(targets)) for fold in folds]
         held_out_w = task._masked(days, held_out, rng)
-        networks, validations = [], []
+        networks, validations, usual = [], [], []
         with torch.random.fork_rng(devices=[]):
             for member in range(len(folds)):
                 torch.manual_seed(int(rng.integers(2**63)))
@@ -123,7 +123,8 @@ class Informed:
                 validation = told._examples(days, held_out[member], held_out_w[member])
                 networks.append(told._trained(days, drawn[member], meters_w[member], validation))
                 validations.append(validation)
-        share, threshold = task._chosen(networks, validations)
+                usual.append(told._usual(days, held_out[member], held_out_w[member]))
+        share, threshold = task._chosen(networks, validations, np.concatenate(usual))
         return replace(task, networks=tuple(networks), share=share, threshold=threshold)
 
     def predict(self, meter: Meter) -> Prediction:
@@ -134,12 +135,11 @@ class Informed:
         power_w = np.mean([power.numpy() for _, power in outputs], axis=0) * self.scale_w[:, None]
         habits = self.prior.predict(meter)
         watts, on = dict(habits.watts), dict(habits.on)
-        for n, (name, share) in enumerate(zip(self.targets, self.share, strict=True)):
-            if share == 0.0:
-                continue
-            watts[name] = np.maximum(power_w[:, n], 0.0).astype(np.float64)
-            if name != AGGREGATE:
-                mixed = share * state[:, n] + (1.0 - share) * examples.odds[:, n].numpy()
+        for n, (name, of_state, of_power) in enumerate(zip(self.targets, *self.share, strict=True)):
+            mixed_w = habits.watts[name] + of_power * (power_w[:, n] - habits.watts[name])
+            watts[name] = np.maximum(mixed_w, 0.0)
+            if name != AGGREGATE and of_state > 0.0:
+                mixed = of_state * state[:, n] + (1.0 - of_state) * examples.odds[:, n].numpy()
                 on[name] = recentred(_probability(mixed), float(self.threshold[n]))
         return Prediction(watts, on)
 
@@ -232,23 +232,31 @@ class Informed:
         empty = torch.zeros(0)
         return Examples(tensor(inputs), tensor(odds), empty, empty, empty)
 
-    def _chosen(self, networks: Sequence[nn.Module], validations: Sequence[Examples]) -> tuple[FloatArray, FloatArray]:
-        """Choose each target's shares and threshold on validation days, so that it never reads less than the prior."""
+    def _usual(self, days: Days, drawn: Draw, meter_w: FloatArray) -> FloatArray:
+        """Return what the prior expects of drawn days, (day, target, minute), as a multiple of the usual power."""
+        habits = self.prior.predict(drawn_days.meter_of_days(meter_w, days.weekday[drawn.day])).watts
+        return np.stack([habits[name] for name in self.targets], axis=1) / np.maximum(self.scale_w, 1.0)[:, None]
+
+    def _chosen(
+        self, networks: Sequence[nn.Module], validations: Sequence[Examples], usual: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Choose shares and thresholds on validation days, so that none reads less there than the prior."""
         outputs = [read(*pair) for pair in zip(networks, validations, strict=True)]
-        state = np.concatenate([logit.numpy() for logit, _ in outputs])
-        odds, on, known = (
+        state, power = (np.concatenate([part.numpy() for part in parts]) for parts in zip(*outputs, strict=True))
+        odds, on, true_power, known = (
             np.concatenate([getattr(examples, name).numpy() for examples in validations])
-            for name in ("odds", "on", "known")
+            for name in ("odds", "on", "power", "known")
         )
-        share, threshold = np.ones(len(self.targets)), np.full(len(self.targets), 0.5)
+        share, threshold = np.ones((2, len(self.targets))), np.full(len(self.targets), 0.5)
         for n, name in enumerate(self.targets):
-            seen = known[:, n] > 0
-            best = -1.0
+            seen, best = known[:, n] > 0, -1.0
             for candidate in _SHARES if name != AGGREGATE else ():
                 mixed = candidate * state[:, n] + (1.0 - candidate) * odds[:, n]
                 chosen, reached = best_threshold(_probability(mixed[seen]), on[:, n][seen] > 0)
                 if reached > best:
-                    best, share[n], threshold[n] = reached, candidate, chosen
+                    best, share[0, n], threshold[n] = reached, candidate, chosen
+            away, wanted = ((part[:, n] - usual[:, n])[seen] for part in (power, true_power))
+            share[1, n] = np.clip(np.sum(away * wanted) / max(np.sum(away**2), 1e-12), 0.0, 1.0)
         return share, threshold
 
 
