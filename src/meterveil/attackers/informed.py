@@ -36,8 +36,6 @@ from meterveil.errors import InputError
 
 VERSION = 2  # raise it when a change alters the figures of this attacker
 
-_LEARNED = ("scale_w", "share", "threshold")
-"""Arrays that are stored beside the prior and the networks."""
 _LOG_ODDS = 9.0
 """Bound of the prior's log-odds."""
 _SHARES = (1.0, 0.75, 0.5, 0.25, 0.0)
@@ -57,15 +55,15 @@ A policy may offer one as its method `invert`. It knows the settings of the defe
 class Recipe:
     """Architecture and training settings."""
 
-    width: int = 16
+    width: int = 24
     epochs: int = 24
     copies: int = 12
     """Training days drawn in an epoch, as a multiple of the recorded ones; at most `most_days`."""
     most_days: int = 160
     chain: int = 4
     """Days that a drawn stretch lasts, so that the defence carries its charge and memory over midnight."""
-    batch: int = 4
-    learning_rate: float = 3e-3
+    batch: int = 8
+    learning_rate: float = 4e-3
     averaging: float = 0.98
     """Decay of the moving average of the weights, which is validated and kept."""
     members: int = 3
@@ -163,7 +161,9 @@ class Informed:
             targets=tuple(targets),
             prior=Prior().restored(targets, below(arrays, "prior/")),
             networks=tuple(load_weights(UNet(*sizes), arrays, f"network/{n}/") for n in members),
-            **{name: arrays[name] for name in _LEARNED},
+            scale_w=arrays["scale_w"],
+            share=arrays["share"],
+            threshold=arrays["threshold"],
         )
 
     def _drawn(self, learning: IntArray, targets: int, rng: np.random.Generator) -> Draw:
@@ -183,7 +183,7 @@ class Informed:
         recipe = self.recipe
         network = UNet(validation.inputs.shape[1], len(self.targets), recipe.width)
         averaged = moving_average(network, recipe.averaging)
-        optimiser = torch.optim.AdamW(network.parameters(), recipe.learning_rate, weight_decay=1e-2)
+        optimiser = torch.optim.AdamW(network.parameters(), recipe.learning_rate, weight_decay=1e-2, fused=True)
         epochs = [Draw(*part) for part in zip(*(np.split(part, recipe.epochs) for part in drawn), strict=True)]
         steps = len(epochs) * -(-epochs[0].day.size // recipe.batch)
         schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, recipe.learning_rate, total_steps=steps)
