@@ -56,7 +56,7 @@ class Recipe:
     """Architecture and training settings."""
 
     width: int = 24
-    epochs: int = 24
+    epochs: int = 32
     copies: int = 12
     """Training days drawn in an epoch, as a multiple of the recorded ones; at most `most_days`."""
     most_days: int = 160
