@@ -78,9 +78,7 @@ def test_claims_are_written_into_a_markdown_file(few, tmp_path):
 
 def test_readme_and_threat_model_say_what_the_recorded_results_say(recorded):
     whole = summaries(recorded)
-    tables = {
-        ("README.md", CLAIMS): markdown(whole, results.read_runs(RECORDED)),
-    }
+    tables = {("README.md", CLAIMS): markdown(whole, results.read_runs(RECORDED))}
     for (page, name), table in tables.items():
         begin, end = marks(name)
         said = (ROOT / page).read_text().partition(begin)[2].partition(end)[0]
