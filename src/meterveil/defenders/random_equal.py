@@ -87,11 +87,17 @@ def _odds(view: View, left_kwh: FloatArray) -> _Odds:
 
 
 def _energy_kwh(view: View) -> FloatArray:
-    """Return the energy of each decoy for charging and discharging at the present load, (batch, 2, K)."""
+    """Return the energy of each decoy for charging and discharging at the present load, (batch, 2, K).
+
+    It is zero for households that do not wait; equal limits, such as that of charging, are summed up once.
+    """
     allowed = bt.connection(view.battery, view.load_w)
-    most_w = np.stack([allowed.highest_w, -allowed.lowest_w], axis=1)[:, :, None, None]
+    most_w = np.stack([allowed.highest_w, -allowed.lowest_w], axis=1)
+    limits_w, which = np.unique(most_w[view.waits], return_inverse=True)
     watts = view.library.watts[: view.library.size]
-    energy_kwh: FloatArray = np.minimum(watts, most_w).sum(axis=3) * KWH_PER_W_MINUTE
+    energy_kwh = np.zeros((*most_w.shape, view.library.size))
+    each_kwh = np.minimum(watts, limits_w[:, None, None]).sum(axis=2) * KWH_PER_W_MINUTE  # (limit, K)
+    energy_kwh[view.waits] = each_kwh[which.reshape(-1, 2)]
     return energy_kwh
 
 
