@@ -53,6 +53,7 @@ figures: bench                 ## draw every picture and fill every table of REA
 	$(BIN)/python -m experiments.alignment --picture
 	$(BIN)/python -m experiments.training_observations --picture
 	$(BIN)/python -m experiments.presence_check
+	$(BIN)/python -m experiments.plants --picture
 	$(BIN)/pytest -q tests/data/test_synthetic_realism.py
 
 reproduce: $(VENV)/.dev        ## measure every table of the paper and every study of docs (needs METERVEIL_DATA; hours)
@@ -77,6 +78,7 @@ reproduce: $(VENV)/.dev        ## measure every table of the paper and every stu
 	$(BIN)/python -m experiments.paper_pictures out/behaviour/redd/ours/0 out/behaviour/ukdale/ours/0
 	$(BIN)/python -m experiments.household_statistics synthetic $(METERVEIL_DATA)/ukdale:1 $(METERVEIL_DATA)/redd:2
 	$(BIN)/python -m experiments.untrained_defences
+	$(BIN)/python -m experiments.plants
 	$(BIN)/python -m experiments.ddql_defences fast
 	$(BIN)/python -m experiments.audit_training --reuse
 

@@ -115,7 +115,7 @@ class Controller:
         self._follower = FollowerState()
         self._before: Instant | None = None
         self._sums: _Sums | None = None
-        self._hold, self._profile_w = True, math.nan
+        self._hold, self._profile_w, self._level_w = True, math.nan, math.nan
         self._known_load_w = math.nan
         self._written_s = -math.inf
         self._calm = 0
@@ -281,6 +281,7 @@ class Controller:
             meter_w,
             battery_w,
             target_w,
+            self._level_w if self._hold else math.nan,
             self.status.soc,
             known_s,
             sums.control_s,
@@ -330,6 +331,8 @@ class Controller:
         decoy_w = float(command.sign[0] * library.watts[signature, minute])
         self._hold = bool(command.hold[0]) and not unknown
         self._profile_w = 0.0 if unknown else float(command.level_w[0]) + decoy_w
+        log = self.control.memory if hasattr(self.control.memory, "level_w") else command
+        self._level_w = float(log.level_w[0])
         named = library.names[signature] if signature < library.size else ""
         self.status.decoy = named
         if unknown:

@@ -19,6 +19,7 @@ class MinuteRecord(NamedTuple):
     meter_w: float
     battery_w: float
     target_w: float  # NaN where the defence adds power instead of holding the meter
+    level_w: float  # what the defence chose to show, without its decoy; NaN where it adds power
     soc: float
     known_s: float  # seconds of the minute with good readings
     control_s: float  # seconds of the minute in control

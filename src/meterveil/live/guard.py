@@ -1,0 +1,164 @@
+"""The guard process: control loop, store, Home Assistant and dashboard of one home.
+
+The loop runs in the main thread. Everybody else asks through a queue, so that no other thread touches the controller.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import queue
+import signal
+import socket
+import threading
+import time
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from meterveil.live.config import Config, home_of
+from meterveil.live.controller import Controller
+from meterveil.live.discovery import Discovery
+from meterveil.live.drivers import build_ports, close_ports
+from meterveil.live.ports import Clock
+from meterveil.live.records import LIVE, PAUSED, SHADOW, Event, MinuteRecord, Status
+from meterveil.live.simulated import SystemClock
+from meterveil.live.store import Store
+
+TICK_S = 1.0
+PUBLISH_EVERY = 5
+"""Ticks between two messages to Home Assistant; a change of state is told at once."""
+SNAPSHOT_MINUTES = 10
+
+log = logging.getLogger("meterveil.guard")
+
+
+class Guard:
+    """One home and everything around its controller."""
+
+    def __init__(self, config: Config, live: bool = False, clock: Clock | None = None) -> None:
+        self.config = config
+        self.home = home_of(config, live)
+        self.store = Store(store_path(config))
+        self.ports = build_ports(config, clock or SystemClock())
+        self.controller = Controller(
+            self.home, self.ports, np.random.default_rng(), self._keep_minute, self._keep_event
+        )
+        self.controller.restore(self.store.memory())
+        self.status = Status()
+        self.stop = threading.Event()
+        self.ticked = threading.Condition()
+        """Notified after every tick, for the dashboard."""
+        self._asked: queue.SimpleQueue[tuple[str, str]] = queue.SimpleQueue()
+        self._told: tuple[Any, ...] = ()
+        self._ticks = 0
+        self._full_disk = ""
+        self.discovery = None
+        if config.home_assistant_discovery is not None:
+            most_kwh = min(float(self.home.battery.budget_kwh), 100.0)
+            self.discovery = Discovery(config.home_assistant_discovery, config.name, most_kwh, self.ask)
+
+    def ask(self, what: str, value: str) -> None:
+        """Ask for a change from any thread; it is checked and done with the next tick."""
+        self._asked.put((what, value))
+
+    def run(self, tick_s: float = TICK_S) -> None:
+        """Control until somebody stops us; the battery is handed back whatever happens."""
+        _notify("READY=1")
+        next_s = time.monotonic()
+        try:
+            while not self.stop.is_set():
+                self.tick()
+                _notify("WATCHDOG=1")
+                next_s = max(next_s + tick_s, time.monotonic())
+                self.stop.wait(next_s - time.monotonic())
+        finally:
+            self.close()
+
+    def tick(self) -> None:
+        """Do what was asked, tick, and tell."""
+        with contextlib.suppress(queue.Empty):
+            while True:
+                self._do(*self._asked.get_nowait())
+        try:
+            self.controller.tick()
+        except Exception as error:
+            log.exception("tick failed")
+            self._keep_event(Event(time.time(), "tick_failed", f"{type(error).__name__}: {error}"))
+            self.controller.release("the tick failed")
+        if self.store.failure != self._full_disk:
+            self._full_disk = self.store.failure
+            log.warning("store: %s", self._full_disk or "written again")
+        self._tell()
+
+    def close(self) -> None:
+        """Hand the battery back and leave everything."""
+        _notify("STOPPING=1")
+        self.controller.release("the guard stops")
+        close_ports(self.ports)
+        if self.discovery is not None:
+            self.discovery.close()
+        self.store.close()
+
+    def stop_on_signals(self) -> None:
+        """Let SIGTERM and SIGINT end the loop, which then hands the battery back."""
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: self.stop.set())
+
+    def _do(self, what: str, value: str) -> None:
+        controller = self.controller
+        if what == "protection" and value in {"ON", "OFF"}:
+            running = LIVE if self.home.may_command else SHADOW
+            controller.set_mode(running if value == "ON" else PAUSED)
+        elif what == "mode":
+            controller.set_mode(value)
+        elif what == "budget":
+            with contextlib.suppress(ValueError):
+                controller.set_budget(float(value))
+        self._told = ()
+
+    def _tell(self) -> None:
+        status = self.controller.status
+        with self.ticked:
+            self.status = Status(**asdict(status))
+            self.ticked.notify_all()
+        key = (status.mode, status.in_control, status.fault, status.why, status.budget_kwh)
+        self._ticks += 1
+        if self.discovery is not None and (key != self._told or self._ticks % PUBLISH_EVERY == 0):
+            self.discovery.publish(status)
+        self._told = key
+
+    def _keep_minute(self, minute: MinuteRecord) -> None:
+        self.store.put_minute(minute, self.controller.memory())
+        if minute.utc_minute % SNAPSHOT_MINUTES == 0:
+            self._keep_snapshot(60.0 * minute.utc_minute)
+
+    def _keep_event(self, event: Event) -> None:
+        log.info("%s: %s", event.name, event.text)
+        self.store.put_event(event)
+        self._keep_snapshot(event.utc_s)
+
+    def _keep_snapshot(self, utc_s: float) -> None:
+        """Keep the full state; settings name the places of secrets only."""
+        controller = getattr(self, "controller", None)
+        if controller is not None:
+            state = {"status": asdict(controller.status), "memory": controller.memory()}
+            self.store.put_snapshot(utc_s, {**state, "settings": self.config.model_dump(mode="json")})
+
+
+def store_path(config: Config) -> Path:
+    """Return the file of a home's store."""
+    return Path(config.state) / f"{config.name}.sqlite"
+
+
+def _notify(message: str) -> None:
+    """Tell systemd, where it listens."""
+    address = os.environ.get("NOTIFY_SOCKET", "")
+    if not address:
+        return
+    with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
+        sender.connect("\0" + address[1:] if address.startswith("@") else address)
+        sender.send(message.encode())

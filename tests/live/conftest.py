@@ -1,0 +1,31 @@
+"""Real counterparts of the drivers as fixtures."""
+
+import subprocess
+import sys
+
+import pytest
+from counterparts import HERE, Mosquitto, answers, free_port, until
+
+
+@pytest.fixture(scope="session")
+def mosquitto(tmp_path_factory):
+    broker = Mosquitto(tmp_path_factory.mktemp("mosquitto"))
+    yield broker
+    broker.stop()
+
+
+@pytest.fixture(scope="session")
+def sunspec_server():
+    """Function that starts an inverter with some models and returns its port."""
+    started = []
+
+    def start(models):
+        port = free_port()
+        started.append(subprocess.Popen([sys.executable, HERE / "sunspec_server.py", str(port), models]))
+        until(lambda: answers(port), 20)
+        return port
+
+    yield start
+    for process in started:
+        process.terminate()
+        process.wait(10)
