@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -42,14 +42,20 @@ def read(folder: Path, name: str) -> pd.DataFrame:
 
 
 def record(
-    folder: Path, name: str, key: str, figures: Iterable[Mapping[str, Any]], settings: Mapping[str, Any]
+    folder: Path,
+    name: str,
+    key: str,
+    figures: Iterable[Mapping[str, Any]],
+    settings: Mapping[str, Any],
+    keys: Sequence[str] = ("dataset", "row"),
 ) -> None:
-    """Write figures into the table of a study in place of those of the same data set and row."""
+    """Write figures into the table of a study in place of those with the same keys."""
     fresh = pd.DataFrame(list(figures)).assign(run=key)
     path = folder / f"{STUDY}{name}.csv"
     known = read(folder, name) if path.exists() else fresh.iloc[:0]
-    measured = set(zip(fresh["dataset"], fresh["row"], strict=True))
-    kept = known[[pair not in measured for pair in zip(known["dataset"], known["row"], strict=True)]]
+    measured = set(zip(*(fresh[column] for column in keys), strict=True))
+    before = zip(*(known.get(column, pd.Series(index=known.index)) for column in keys), strict=True)
+    kept = known[[values not in measured for values in before]]
     table = pd.concat([kept, fresh], ignore_index=True) if len(kept) else fresh
     table = table.reindex(columns=[column for column in COLUMNS if column in table or column not in OPTIONAL])
     order = [column for column in ("dataset", "row", "metric", "x") if column in table]

@@ -145,6 +145,7 @@ def test_an_adaptive_attacker_reads_more_than_a_fixed_one(setup):
     assert [job.name for job in fits] == ["fhmm"]
     same = evaluate(undefended, find_defence("none"), 1, fits.append)
     assert same.cases["adaptive"][0].delta == 0.0
+    assert {figure.p for figure in figures_of(same, "")} == {None}  # all seeds agree: there is nothing to test
     assert len(fits) == 1
     labels = {(figure.threat, figure.training) for figure in figures_of(result, "")}
     assert labels == {("fixed", "3 days"), ("adaptive", "3 days x 2 copies"), ("", "")}

@@ -83,7 +83,8 @@ class Prior:
     def fit(self, households: Sequence[Household], targets: Sequence[str], rng: np.random.Generator) -> Self:
         """Learn the routine of every target; `rng` is not used."""
         check_targets(households, targets)
-        return replace(self, profiles={name: learn_profile(households, name) for name in targets})
+        profiles = {name: learn_profile(_days(households, name), name) for name in targets}
+        return replace(self, profiles=profiles)
 
     def predict(self, meter: Meter) -> Prediction:
         """Look up the minutes; only the clock of `meter` is used."""
@@ -116,9 +117,8 @@ class Days(NamedTuple):
     weekend: IntArray  # (day,) 0 or 1
 
 
-def learn_profile(households: Sequence[Household], target: str) -> Profile:
+def learn_profile(power: Days, target: str) -> Profile:
     """Learn the usual power and the usual on-probability of one target."""
-    power = _days(households, target)
     mean_w, _ = _best_curve(power, lambda predicted, true: -float(np.mean((predicted - true) ** 2)))
     if target == AGGREGATE:
         return Profile(mean_w, np.zeros_like(mean_w), 0.5)

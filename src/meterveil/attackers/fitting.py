@@ -104,7 +104,7 @@ def fit(
         fitted[job.name] = load(folders[job.name])[0]
         if on_done:
             on_done(job)
-    return {name: fitted[name] for name in folders}
+    return {job.name: _told(fitted[job.name], job) for job in jobs}
 
 
 def masked_copies(
@@ -197,9 +197,7 @@ def _run_all(pieces: Sequence[tuple[Job, Path]], workers: int) -> Iterator[Job]:
 
 
 def _run(job: Job, folder: Path) -> Job:
-    unfitted = _shortened(attacker(job.name), job)
-    if job.known:
-        unfitted = cast(Any, unfitted).knowing(job.known.policy, job.known.setup)
+    unfitted = _told(_shortened(attacker(job.name), job), job)
     if torch := sys.modules.get("torch"):  # the classical attackers run without it
         torch.set_num_threads(1)
     rng = np.random.default_rng([job.seed, *hashlib.sha256(str(job.targets).encode()).digest()[:8]])
@@ -207,6 +205,13 @@ def _run(job: Job, folder: Path) -> Job:
     note: dict[str, Any] = {"seed": job.seed, "households": [home.name for home in job.households]}
     save(folder, job.name, job.targets, fitted, note)
     return job
+
+
+def _told(either: Attacker, job: Job) -> Attacker:
+    """Give an attacker, fitted or not, the defence that it knows; a stored fit does not hold it."""
+    if job.known is None:
+        return either
+    return cast(Attacker, cast(Any, either).knowing(job.known.policy, job.known.setup))
 
 
 def _shortened(unfitted: Attacker, job: Job) -> Attacker:

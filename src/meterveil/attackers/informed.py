@@ -1,100 +1,75 @@
-"""Informed attacker (D17): a U-Net over whole days that knows the defence, the clock and the habits.
+"""Informed attacker (D17): a network over whole days that knows the defence, the clock and the habits.
 
 Ours. It sees the meter in whole watts, its differences over several spans, local means and deviations, the
-time of day and week, and the prior's own probability; one network reads all targets of a house. Before every
-epoch it makes new training days: appliances are exchanged between days and moved in time, and the defence
-masks the result with new random numbers. Only the load and the random numbers of the test days are unknown
-to it. Three networks, each validated on other days, are averaged. The prior's log-odds are added to the
-network's output, and an appliance that the network reads no better than the prior on validation days is left
-to the prior.
+time of day and week, the prior's own probability and, for a defence that can be inverted, an estimate of the
+load; one network reads all targets of a house. It trains on new days: appliances are exchanged between days
+and moved in time, and the defence masks every drawn day with random numbers of its own. Only the load and the
+random numbers of the test days are unknown to it. Three networks, each validated on other days, are averaged.
+The prior's log-odds are added to the network's output, and how much of the network is used beside the prior
+is chosen for each appliance on validation days.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
-from typing import NamedTuple, Self
+from typing import Self
 
 import numpy as np
 import torch
-from torch import Tensor, nn
-from torch.nn import functional as F  # noqa: N812  the usual name
+from torch import nn
 
+from meterveil.attackers import baselines, drawn_days
 from meterveil.attackers.baselines import Prior
 from meterveil.attackers.classical import best_threshold, recentred
+from meterveil.attackers.day_network import Examples, UNet, inverted_channels, loss_of, read, reading_channels
+from meterveil.attackers.drawn_days import Days, Draw
 from meterveil.attackers.examples import tensor
 from meterveil.attackers.neural import load_weights, moving_average, stored_weights, weights_of
-from meterveil.attackers.protocol import Arrays, Meter, Prediction, below, check_targets, filled, truth_w
+from meterveil.attackers.protocol import Arrays, Meter, Prediction, below, check_targets, filled
 from meterveil.core.arrays import FloatArray, IntArray
-from meterveil.core.rollout import Policy, rollout
-from meterveil.core.scenario import Scenario
+from meterveil.core.rollout import Policy
 from meterveil.data.household import AGGREGATE, Household
 from meterveil.data.protocols import on_threshold_w
-from meterveil.data.simulation import Setup, span
+from meterveil.data.simulation import Setup
 from meterveil.errors import InputError
 
-VERSION = 1  # raise it when a change alters the figures of this attacker
+VERSION = 2  # raise it when a change alters the figures of this attacker
 
-DAY = 1440
-_POOLS = (3, 4, 4)
-_SPANS = (3, 10, 30)
-"""Minutes of the differences that follow a slowly moving level."""
-_WINDOWS = (5, 15, 60, 180)
-"""Half widths, in minutes, of the local means and deviations."""
-_CHANNELS = 1 + 6 + 2 * len(_SPANS) + 2 * len(_WINDOWS) + 5
-"""Channels beside the prior's: known, reading, differences, local statistics and clock."""
 _LOG_ODDS = 9.0
 """Bound of the prior's log-odds."""
+_SHARES = (1.0, 0.75, 0.5, 0.25, 0.0)
+"""Candidate shares of the network in the log-odds, beside the prior."""
+_REPEATS = 4
+"""Random draws of the defence on the validation days."""
+
+
+Inversion = Callable[[Meter, Setup], FloatArray]
+"""(meter as it is shown, with gaps filled; battery, library and tariff) -> estimate of the load, (batch, minute).
+
+A policy may offer one as its method `invert`. It knows the settings of the defence, never the load or the dice.
+"""
 
 
 @dataclass(frozen=True)
 class Recipe:
     """Architecture and training settings."""
 
-    width: int = 32
-    epochs: int = 48
+    width: int = 24
+    epochs: int = 32
     copies: int = 12
     """Training days drawn in an epoch, as a multiple of the recorded ones; at most `most_days`."""
     most_days: int = 160
     chain: int = 4
     """Days that a drawn stretch lasts, so that the defence carries its charge and memory over midnight."""
     batch: int = 8
-    learning_rate: float = 3e-3
-    averaging: float = 0.99
+    learning_rate: float = 4e-3
+    averaging: float = 0.98
     """Decay of the moving average of the weights, which is validated and kept."""
     members: int = 3
     """Networks that are averaged; each is validated on another part of the days."""
     resolution_w: float = 1.0
     """Step of the readings that the meter shows."""
-
-
-class Days(NamedTuple):
-    """Days of 24 hours on one clock; `rows` arranges them as (stretch, day) with the same last axes."""
-
-    load_w: FloatArray  # (day, minute)
-    targets_w: FloatArray  # (day, target, minute)
-    price: FloatArray  # (day, minute)
-    weekday: IntArray  # (day,)
-
-    def rows(self, index: IntArray) -> Days:
-        """Pick some of the days."""
-        return Days(self.load_w[index], self.targets_w[index], self.price[index], self.weekday[index])
-
-
-class Examples(NamedTuple):
-    """Inputs of a network and their labels; labels are empty where only inputs are known."""
-
-    inputs: Tensor  # (batch, channel, minute)
-    odds: Tensor  # (batch, target, minute) log-odds of the prior
-    on: Tensor
-    power: Tensor  # as a multiple of the usual power
-    known: Tensor
-
-    def rows(self, index: Tensor) -> Examples:
-        """Pick some of the examples."""
-        return Examples(*(part[index] for part in self))
 
 
 @dataclass(frozen=True)
@@ -105,63 +80,81 @@ class Informed:
     policy: Policy | None = None
     """Defence that it knows; None for an unprotected meter."""
     setup: Setup | None = None
+    inversion: Inversion | None = None
+    """Estimate of the load behind the defence, one more input; by default the policy's own `invert`, if it has one."""
     targets: tuple[str, ...] = ()
     prior: Prior = field(default_factory=Prior)
     networks: tuple[nn.Module, ...] = ()
     scale_w: FloatArray = field(default_factory=lambda: np.ones(1))
     """(target,) usual power of each target in use; 0 where it was never used."""
+    share: FloatArray = field(default_factory=lambda: np.ones((2, 1)))
+    """(2, target) share of the networks beside the prior, in the log-odds and in the power."""
     threshold: FloatArray = field(default_factory=lambda: np.full(1, 0.5))
-    """(target,) on-probability with the best F1 on validation days; NaN where the prior reads better."""
+    """(target,) on-probability with the best F1 on validation days."""
 
     def knowing(self, policy: Policy, setup: Setup) -> Self:
         """Return this attacker with knowledge of a defence; fit it to days without the defence."""
-        return replace(self, policy=policy, setup=setup)
+        inversion = self.inversion or getattr(policy, "invert", None)
+        return replace(self, policy=policy, setup=setup, inversion=inversion)
 
     def fit(self, households: Sequence[Household], targets: Sequence[str], rng: np.random.Generator) -> Self:
         check_targets(households, targets)
-        days = _days(households, targets, self.setup)
-        if len(days.load_w) < 2:
+        days = drawn_days.recorded_days(households, targets, self.setup)
+        count = len(days.load_w)
+        if count < 2:
             raise InputError("the informed attacker needs two whole days or more; give a longer record")
         prior = Prior().fit(households, targets, rng)
         scale_w = np.array([_usual_w(days.targets_w[:, n], name) for n, name in enumerate(targets)])
         task = replace(self, targets=tuple(targets), prior=prior, scale_w=scale_w)
-        folds = _folds(len(days.load_w), self.recipe.members)
-        networks, probability, truth = [], [], []
+        folds = _folds(count, self.recipe.members)
+        learning = [np.setdiff1d(np.arange(count), fold) for fold in folds]
+        drawn = [self._drawn(part, len(targets), rng) for part in learning]
+        meters_w = task._masked(days, drawn, rng)
+        repeats = _REPEATS if self.policy else 1
+        held_out = [drawn_days.as_recorded(np.tile(fold, (repeats, 1)), len(targets)) for fold in folds]
+        held_out_w = task._masked(days, held_out, rng)
+        networks, validations, usual = [], [], []
         with torch.random.fork_rng(devices=[]):
-            for held_out in folds:
+            for member in range(len(folds)):
                 torch.manual_seed(int(rng.integers(2**63)))
-                network, examples = task._trained(days, held_out, rng)
-                networks.append(network)
-                probability.append(torch.sigmoid(_read(network, examples)[0]).numpy())
-                truth.append(np.where(examples.known.numpy() > 0, examples.on.numpy(), np.nan))
-        validation = days.rows(np.concatenate(folds))
-        threshold = task._thresholds(validation, np.concatenate(probability), np.concatenate(truth))
-        return replace(task, networks=tuple(networks), threshold=threshold)
+                told = replace(task, prior=_prior_of(days, learning[member], prior))
+                validation = told._examples(days, held_out[member], held_out_w[member])
+                networks.append(told._trained(days, drawn[member], meters_w[member], validation))
+                validations.append(validation)
+                usual.append(told._usual(days, held_out[member], held_out_w[member]))
+        share, threshold = task._chosen(networks, validations, np.concatenate(usual))
+        return replace(task, networks=tuple(networks), share=share, threshold=threshold)
 
     def predict(self, meter: Meter) -> Prediction:
         """Average the networks; shift each probability so that its threshold is one half."""
         examples = self._inputs(meter)
-        outputs = [_read(network, examples) for network in self.networks]
-        on = np.mean([torch.sigmoid(logit).numpy() for logit, _ in outputs], axis=0).astype(np.float64)
+        outputs = [read(network, examples) for network in self.networks]
+        state = np.mean([_odds(torch.sigmoid(logit).numpy()) for logit, _ in outputs], axis=0)
         power_w = np.mean([power.numpy() for _, power in outputs], axis=0) * self.scale_w[:, None]
         habits = self.prior.predict(meter)
-        watts, probability = dict(habits.watts), dict(habits.on)
-        for n, name in enumerate(self.targets):
-            if np.isnan(self.threshold[n]):
-                continue
-            watts[name] = np.maximum(power_w[:, n], 0.0).astype(np.float64)
-            if name != AGGREGATE:
-                probability[name] = recentred(on[:, n], float(self.threshold[n]))
-        return Prediction(watts, probability)
+        watts, on = dict(habits.watts), dict(habits.on)
+        for n, (name, of_state, of_power) in enumerate(zip(self.targets, *self.share, strict=True)):
+            mixed_w = habits.watts[name] + of_power * (power_w[:, n] - habits.watts[name])
+            watts[name] = np.maximum(mixed_w, 0.0)
+            if name != AGGREGATE and of_state > 0.0:
+                mixed = of_state * state[:, n] + (1.0 - of_state) * examples.odds[:, n].numpy()
+                on[name] = recentred(_probability(mixed), float(self.threshold[n]))
+        return Prediction(watts, on)
 
     def arrays(self) -> Arrays:
         stored = {f"prior/{name}": part for name, part in self.prior.arrays().items()}
         for n, network in enumerate(self.networks):
             stored |= stored_weights(network, f"network/{n}/")
-        return stored | {"scale_w": self.scale_w, "threshold": self.threshold}
+        channels = np.asarray(self.networks[0].channels)
+        return stored | {
+            "channels": channels,
+            "scale_w": self.scale_w,
+            "share": self.share,
+            "threshold": self.threshold,
+        }
 
     def restored(self, targets: Sequence[str], arrays: Arrays) -> Self:
-        sizes = _CHANNELS + len(targets), len(targets), self.recipe.width
+        sizes = int(arrays["channels"]), len(targets), self.recipe.width
         members = range(self.recipe.members)
         return replace(
             self,
@@ -169,25 +162,37 @@ class Informed:
             prior=Prior().restored(targets, below(arrays, "prior/")),
             networks=tuple(load_weights(UNet(*sizes), arrays, f"network/{n}/") for n in members),
             scale_w=arrays["scale_w"],
+            share=arrays["share"],
             threshold=arrays["threshold"],
         )
 
-    def _trained(self, days: Days, held_out: IntArray, rng: np.random.Generator) -> tuple[nn.Module, Examples]:
+    def _drawn(self, learning: IntArray, targets: int, rng: np.random.Generator) -> Draw:
+        """Draw the days of all epochs at once, (stretch, day): a rollout takes as long for many as for few."""
+        recipe = self.recipe
+        stretches = -(-min(len(learning) * recipe.copies, recipe.most_days) // recipe.chain)
+        return drawn_days.draw(learning, targets, (recipe.epochs * stretches, recipe.chain), rng)
+
+    def _masked(self, days: Days, draws: Sequence[Draw], rng: np.random.Generator) -> list[FloatArray]:
+        """Mask the days of all members in one rollout; return the meters of each, (day, minute)."""
+        together = Draw(*(np.concatenate(parts) for parts in zip(*draws, strict=True)))
+        meter_w = drawn_days.masked(days, together, self.policy, self.setup, rng)
+        return np.split(meter_w, np.cumsum([drawn.day.size for drawn in draws])[:-1])
+
+    def _trained(self, days: Days, drawn: Draw, meter_w: FloatArray, validation: Examples) -> nn.Module:
         """Train one network; keep the weights of the epoch with the least validation loss."""
-        recipe, learning = self.recipe, np.setdiff1d(np.arange(len(days.load_w)), held_out)
-        validation = self._examples(days.rows(np.tile(held_out, (4 if self.policy else 1, 1))), rng)
+        recipe = self.recipe
         network = UNet(validation.inputs.shape[1], len(self.targets), recipe.width)
         averaged = moving_average(network, recipe.averaging)
-        optimiser = torch.optim.AdamW(network.parameters(), recipe.learning_rate, weight_decay=1e-2)
-        stretches = -(-min(len(learning) * recipe.copies, recipe.most_days) // recipe.chain)
-        steps = recipe.epochs * -(-stretches * recipe.chain // recipe.batch)
+        optimiser = torch.optim.AdamW(network.parameters(), recipe.learning_rate, weight_decay=1e-2, fused=True)
+        epochs = [Draw(*part) for part in zip(*(np.split(part, recipe.epochs) for part in drawn), strict=True)]
+        steps = len(epochs) * -(-epochs[0].day.size // recipe.batch)
         schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, recipe.learning_rate, total_steps=steps)
         best, weights = np.inf, network.state_dict()
-        for epoch in range(recipe.epochs):
-            examples = self._examples(self._mixed(days, learning, (stretches, recipe.chain), rng), rng)
+        for epoch, (part, part_w) in enumerate(zip(epochs, np.split(meter_w, recipe.epochs), strict=True)):
+            examples = self._examples(days, part, part_w)
             network.train()
             for rows in torch.split(torch.randperm(len(examples.inputs)), recipe.batch):
-                loss = _loss(network, examples.rows(rows))
+                loss = loss_of(network, examples.rows(rows))
                 optimiser.zero_grad()
                 loss.backward()  # type: ignore[no-untyped-call]
                 nn.utils.clip_grad_norm_(network.parameters(), 1.0)
@@ -196,199 +201,86 @@ class Informed:
                 averaged.update_parameters(network)
             if epoch >= recipe.epochs // 2:
                 with torch.no_grad():
-                    reached = float(_loss(averaged.module.eval(), validation))
+                    reached = float(loss_of(averaged.module.eval(), validation))
                 if reached < best:
                     best, weights = reached, weights_of(averaged.module)
         network.load_state_dict(weights)
-        return network.eval(), validation
+        return network.eval()
 
-    def _mixed(self, days: Days, learning: IntArray, shape: tuple[int, int], rng: np.random.Generator) -> Days:
-        """Draw stretches of days; half of the appliances come from other days, half move by up to 20 min."""
-        chosen = rng.choice(learning, shape)
-        each = *shape, len(self.targets)
-        other = rng.choice(learning, each)
-        donor = np.where(rng.random(each) < 0.5, other, chosen[..., None])
-        moved = np.where(rng.random(each) < 0.5, rng.integers(-20, 21, each), 0)
-        minute = (np.arange(DAY) - moved[..., None]) % DAY
-        targets_w = days.targets_w[donor[..., None], np.arange(len(self.targets))[:, None], minute]
-        is_aggregate = np.array([name == AGGREGATE for name in self.targets])
-        before_w, after_w = (
-            np.nansum(np.compress(~is_aggregate, part, axis=-2), axis=-2) for part in (days.targets_w, targets_w)
-        )
-        load_w = np.maximum((days.load_w - before_w)[chosen] + after_w, 0.0)
-        targets_w[:, :, is_aggregate] = load_w[:, :, None]
-        return days.rows(chosen)._replace(load_w=load_w, targets_w=targets_w)
-
-    def _examples(self, stretches: Days, rng: np.random.Generator) -> Examples:
-        """Mask stretches of days, (stretch, day), and turn them into inputs and labels."""
-        meter_w = self._masked(stretches, rng).reshape(-1, DAY)
-        labels_w = stretches.targets_w.reshape(-1, len(self.targets), DAY)
+    def _examples(self, days: Days, drawn: Draw, meter_w: FloatArray) -> Examples:
+        """Turn drawn days and their meter, (day, minute), into inputs and labels."""
+        labels_w = drawn_days.compose(days, drawn)[1].reshape(-1, len(self.targets), drawn_days.DAY)
         on_w = np.array([np.inf if name == AGGREGATE else on_threshold_w(name) for name in self.targets])
-        return self._inputs(_meter(meter_w, stretches.weekday))._replace(
+        return self._inputs(drawn_days.meter_of_days(meter_w, days.weekday[drawn.day]))._replace(
             on=tensor(labels_w >= on_w[:, None]),
-            power=tensor(labels_w / np.maximum(self.scale_w, 1.0)[:, None]),
+            power=tensor(np.nan_to_num(labels_w) / np.maximum(self.scale_w, 1.0)[:, None]),
             known=tensor(~np.isnan(labels_w) & ~np.isnan(meter_w)[:, None]),
         )
-
-    def _masked(self, days: Days, rng: np.random.Generator) -> FloatArray:
-        """Let the defence act on stretches of days from any state of charge, (stretch, minute)."""
-        stretches = len(days.load_w)
-        load_w, price = (part.reshape(stretches, -1) for part in (days.load_w, days.price))
-        if self.policy is None or self.setup is None:
-            return load_w
-        minute = np.broadcast_to(np.arange(load_w.shape[1]), load_w.shape)
-        lasts = np.full(stretches, load_w.shape[1])
-        scenario = Scenario(load_w, minute % DAY, minute // DAY, price, lasts)
-        battery = self.setup.battery
-        middle, room = (np.asarray(battery.soc_max) + battery.soc_min) / 2, battery.soc_max - battery.soc_min
-        soc = middle + room * rng.uniform(-0.25, 0.25, stretches)
-        return rollout(self.policy, battery, self.setup.library, scenario, rng.spawn(stretches), soc).meter_w
 
     def _inputs(self, meter: Meter) -> Examples:
         """Compute what the network sees of a meter; labels are left empty."""
         step_w = self.recipe.resolution_w
         shown_w = np.round(filled(meter.reading_w) / step_w) * step_w
-        day, weekend = 2 * np.pi * meter.minute_of_day / DAY, (meter.weekday >= 5).astype(np.int64)
+        day, weekend = 2 * np.pi * meter.minute_of_day / drawn_days.DAY, (meter.weekday >= 5).astype(np.int64)
         clock = [np.sin(day), np.cos(day), np.sin(2 * day), np.cos(2 * day), weekend]
-        channels = [~np.isnan(meter.reading_w), *_reading_channels(shown_w), *clock]
+        channels = [~np.isnan(meter.reading_w), *reading_channels(shown_w), *clock]
+        if self.inversion and self.setup:
+            channels += inverted_channels(self.inversion(meter._replace(reading_w=shown_w), self.setup))
         profiles = [self.prior.profiles[name].on[weekend, meter.minute_of_day] for name in self.targets]
-        on = np.clip(np.stack(profiles, axis=1), 1e-9, 1.0 - 1e-9)
-        odds = np.clip(np.log(on / (1.0 - on)), -_LOG_ODDS, _LOG_ODDS)
+        odds = _odds(np.stack(profiles, axis=1))
         inputs = np.concatenate([np.stack(channels, axis=1), odds / 4.0], axis=1)
         empty = torch.zeros(0)
         return Examples(tensor(inputs), tensor(odds), empty, empty, empty)
 
-    def _thresholds(self, validation: Days, probability: FloatArray, truth: FloatArray) -> FloatArray:
-        """Choose each target's threshold on the validation days; NaN where the prior has a better F1."""
-        habits = self.prior.predict(_meter(validation.load_w, validation.weekday)).on
-        thresholds = np.full(len(self.targets), 0.5)
+    def _usual(self, days: Days, drawn: Draw, meter_w: FloatArray) -> FloatArray:
+        """Return what the prior expects of drawn days, (day, target, minute), as a multiple of the usual power."""
+        habits = self.prior.predict(drawn_days.meter_of_days(meter_w, days.weekday[drawn.day])).watts
+        return np.stack([habits[name] for name in self.targets], axis=1) / np.maximum(self.scale_w, 1.0)[:, None]
+
+    def _chosen(
+        self, networks: Sequence[nn.Module], validations: Sequence[Examples], usual: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Choose shares and thresholds on validation days, so that none reads less there than the prior."""
+        outputs = [read(*pair) for pair in zip(networks, validations, strict=True)]
+        state, power = (np.concatenate([part.numpy() for part in parts]) for parts in zip(*outputs, strict=True))
+        odds, on, true_power, known = (
+            np.concatenate([getattr(examples, name).numpy() for examples in validations])
+            for name in ("odds", "on", "power", "known")
+        )
+        share, threshold = np.ones((2, len(self.targets))), np.full(len(self.targets), 0.5)
         for n, name in enumerate(self.targets):
-            if name == AGGREGATE:
-                continue
-            known = ~np.isnan(truth[:, n])
-            thresholds[n], reached = best_threshold(probability[:, n][known], truth[:, n][known] > 0)
-            power_w = validation.targets_w[:, n]
-            known = ~np.isnan(power_w)
-            _, of_prior = best_threshold(habits[name][known], power_w[known] >= on_threshold_w(name))
-            if reached <= of_prior:
-                thresholds[n] = np.nan
-        return thresholds
+            seen, best = known[:, n] > 0, -1.0
+            for candidate in _SHARES if name != AGGREGATE else ():
+                mixed = candidate * state[:, n] + (1.0 - candidate) * odds[:, n]
+                chosen, reached = best_threshold(_probability(mixed[seen]), on[:, n][seen] > 0)
+                if reached > best:
+                    best, share[0, n], threshold[n] = reached, candidate, chosen
+            away, wanted = ((part[:, n] - usual[:, n])[seen] for part in (power, true_power))
+            share[1, n] = np.clip(np.sum(away * wanted) / max(np.sum(away**2), 1e-12), 0.0, 1.0)
+        return share, threshold
 
 
-class _Block(nn.Module):
-    """Convolution, normalisation and ReLU, added to the input where the widths agree."""
-
-    def __init__(self, into: int, out: int, dilation: int = 1) -> None:
-        super().__init__()
-        self.convolution = nn.Conv1d(into, out, 5, padding=2 * dilation, dilation=dilation)
-        self.norm = nn.GroupNorm(4, out)
-
-    def forward(self, x: Tensor) -> Tensor:
-        y = torch.relu(self.norm(self.convolution(x)))
-        return x + y if x.shape == y.shape else y
+def _odds(probability: FloatArray) -> FloatArray:
+    """Return bounded log-odds."""
+    inside = np.clip(probability, 1e-9, 1.0 - 1e-9)
+    return np.clip(np.log(inside / (1.0 - inside)), -_LOG_ODDS, _LOG_ODDS)
 
 
-class UNet(nn.Module):
-    """U-Net along the day: four resolutions from a minute to 48, with a head for state and one for power."""
-
-    def __init__(self, channels: int, targets: int, width: int) -> None:
-        super().__init__()
-        self.first = nn.Sequential(_Block(channels, width), _Block(width, width))
-        self.down = nn.ModuleList(nn.Sequential(_Block(width, width), _Block(width, width, 2)) for _ in _POOLS)
-        self.deepest = _Block(width, width, 4)
-        self.up = nn.ModuleList(_Block(2 * width, width) for _ in _POOLS)
-        self.last = _Block(width, width)
-        self.state = nn.Conv1d(width, targets, 1)
-        self.power = nn.Conv1d(width, targets, 1)
-        for part in self.state.parameters():
-            nn.init.zeros_(part)
-
-    def forward(self, inputs: Tensor, odds: Tensor) -> tuple[Tensor, Tensor]:
-        """Return log-odds of each target being on, and its power as a multiple of the usual one."""
-        length = inputs.shape[-1]
-        padded = F.pad(inputs, (0, -length % math.prod(_POOLS)), mode="replicate")
-        levels = [self.first(padded)]
-        for pool, down in zip(_POOLS, self.down, strict=True):
-            levels.append(down(F.max_pool1d(levels[-1], pool)))
-        x = self.deepest(levels.pop())
-        for up in self.up:
-            beside = levels.pop()
-            x = up(torch.cat([F.interpolate(x, size=beside.shape[-1]), beside], dim=1))
-        x = self.last(x)[..., :length]
-        return self.state(x) + odds, self.power(x)
+def _probability(odds: FloatArray) -> FloatArray:
+    return np.asarray(1.0 / (1.0 + np.exp(-odds.astype(np.float64))))
 
 
-def _loss(network: nn.Module, examples: Examples) -> Tensor:
-    """Add the cross-entropy of the state, with more weight on rare appliances, and the error of the power."""
-    state, power = network(examples.inputs, examples.odds)
-    entropy = F.binary_cross_entropy_with_logits(state, examples.on, reduction="none") * examples.known
-    share = examples.on.mean(dim=(0, 2)).clamp(0.005, 0.2)
-    error = F.smooth_l1_loss(power, examples.power, reduction="none") * examples.known
-    return (0.1 * entropy.mean(dim=(0, 2)) / share).mean() + error.mean()
-
-
-def _read(network: nn.Module, examples: Examples) -> tuple[Tensor, Tensor]:
-    """Return log-odds and power for all examples, a few at a time."""
-    batches = zip(torch.split(examples.inputs, 32), torch.split(examples.odds, 32), strict=True)
-    with torch.no_grad():
-        parts = [network(*batch) for batch in batches]
-    states, powers = zip(*parts, strict=True)
-    return torch.cat(states), torch.cat(powers)
-
-
-def _reading_channels(shown_w: FloatArray) -> list[FloatArray]:
-    """Return the reading, its differences over several spans, and local means and deviations."""
-    next_w, step_w = _differences(shown_w, 1)
-    channels = [shown_w / 1000.0, _compressed(shown_w), step_w / 1000.0, _compressed(step_w)]
-    channels += [np.clip(step_w, -20.0, 20.0) / 10.0, _compressed(next_w)]
-    for minutes in _SPANS:
-        channels += [np.clip(part, -60.0, 60.0) / 30.0 for part in _differences(shown_w, minutes)]
-    for minutes in _WINDOWS:
-        mean_w, deviation_w = _local(shown_w, minutes)
-        channels += [(shown_w - mean_w) / 1000.0, _compressed(deviation_w)]
-    return channels
-
-
-def _differences(values: FloatArray, minutes: int) -> tuple[FloatArray, FloatArray]:
-    """Return the change in the next minutes and in the last ones."""
-    wide = np.pad(values, ((0, 0), (minutes, minutes)), mode="edge")
-    return wide[:, 2 * minutes :] - values, values - wide[:, : -2 * minutes]
-
-
-def _local(values: FloatArray, minutes: int) -> tuple[FloatArray, FloatArray]:
-    """Return mean and deviation within so many minutes on either side."""
-    length = values.shape[1]
-    low = np.clip(np.arange(length) - minutes, 0, length)
-    high = np.clip(np.arange(length) + minutes + 1, 0, length)
-    sums = (np.cumsum(np.pad(power, ((0, 0), (1, 0))), axis=1) for power in (values, values**2))
-    mean, square = ((total[:, high] - total[:, low]) / (high - low) for total in sums)
-    return mean, np.sqrt(np.maximum(square - mean**2, 0.0))
-
-
-def _compressed(watts: FloatArray) -> FloatArray:
-    return np.asarray(np.sign(watts) * np.log1p(np.abs(watts)) / 7.0)
-
-
-def _meter(reading_w: FloatArray, weekday: IntArray) -> Meter:
-    """Return the meter of whole days, (day, minute)."""
-    minute = np.broadcast_to(np.arange(DAY), reading_w.shape)
-    return Meter(reading_w, minute, np.repeat(weekday.reshape(-1, 1), DAY, axis=1))
-
-
-def _days(households: Sequence[Household], targets: Sequence[str], setup: Setup | None) -> Days:
-    """Lay the days with readings out on one clock; days of 23 and 25 hours are left out."""
-    load_w, targets_w, price, weekday = [], [], [], []
-    pairs = [(household, day) for household in households for day in household.days()]
-    for household, day in pairs:
-        part = household.day(day)
-        if len(part.minutes) != DAY or np.isnan(part.aggregate_w).all():
-            continue
-        load_w.append(truth_w(part, AGGREGATE))
-        targets_w.append([truth_w(part, name) for name in targets])
-        weekday.append(part.minutes[0].weekday())
-        after = day + timedelta(days=1)
-        price.append(span(household, day, after, setup.tariff, 0).price[0] if setup else np.zeros(DAY))
-    return Days(*(np.array(part) for part in (load_w, targets_w, price, weekday)))
+def _prior_of(days: Days, rows: IntArray, prior: Prior) -> Prior:
+    """Learn the prior from some of the days, so that validation days are as new to it as test days."""
+    weekend = (days.weekday[rows] >= 5).astype(np.int64)
+    profiles = dict(prior.profiles)
+    for n, name in enumerate(profiles):
+        power_w = days.targets_w[rows, n]
+        known = ~np.isnan(power_w)
+        if known.any():
+            part = baselines.Days(np.nan_to_num(power_w), known.astype(np.float64), weekend)
+            profiles[name] = baselines.learn_profile(part, name)
+    return Prior(profiles)
 
 
 def _folds(count: int, members: int) -> list[IntArray]:

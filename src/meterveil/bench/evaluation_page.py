@@ -211,7 +211,7 @@ def _means(cases: Sequence[Case], metric: str, masked: bool) -> dict[str, Score]
 def _case_cells(case: Case | None, digits: int) -> list[str]:
     if case is None or not case.n_days:
         return [""] * 4
-    p = "<0.01" if case.p < 0.005 else f"{case.p:.2f}"
+    p = ("<0.01" if case.p < 0.005 else f"{case.p:.2f}") if case.spread else ""
     return [
         f"{case.raw:.{digits}f}",
         f"{case.masked:.{digits}f}±{case.spread:.{digits}f}",

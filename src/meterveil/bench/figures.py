@@ -147,7 +147,7 @@ def gap_rows(results: Sequence[Result], other: Result) -> list[list[str]]:
     for result in results:
         if result is not other:
             shown = [gap for gap in gap_figures(result, other) if gap.metric in _WORDS]
-            cells = [part for gap in shown for part in (_difference_text(gap), f"{gap.p:.3f}")]
+            cells = [part for gap in shown for part in (_difference_text(gap), "" if gap.p is None else f"{gap.p:.3f}")]
             rows.append([result.defence.name, *cells])
     return rows
 
@@ -159,7 +159,7 @@ def _case_figures(base: Figure, result: Result, case: Case) -> Iterator[Figure]:
         return
     figure = replace(figure, note="" if case.n_days else NOT_USED)
     if case.metric in (*PAPER_METRICS, "information_bits"):
-        figure = replace(figure, change=number(case.delta), p=number(case.p))
+        figure = replace(figure, change=number(case.delta), p=number(case.p) if case.spread else None)
     yield with_value(figure, case.metric, case.masked, case.spread)
     if case.metric == "rmse" and case.target != AGGREGATE:
         told = case.leak(mean(result.prior[case.target, "rmse"]))
@@ -256,9 +256,9 @@ def _strongest_gaps(figure: Figure, mine: Strongest, theirs: Strongest) -> list[
 
 
 def _gap(figure: Figure, metric: str, difference: Estimate, first: FloatArray, second: FloatArray) -> Figure:
-    """Add p and spread from the figures of every seed, (seed,) of each defence."""
+    """Add p and spread from the figures of every seed, (seed,) of each defence; no p where all seeds agree."""
     spread = float(np.hypot(deviation(first), deviation(second)))
-    return with_value(figure, metric, difference, spread, p=number(welch_p(first, second)))
+    return with_value(figure, metric, difference, spread, p=number(welch_p(first, second)) if spread else None)
 
 
 def _difference_text(figure: Figure) -> str:

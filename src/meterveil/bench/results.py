@@ -289,11 +289,13 @@ def battery_label(battery: Battery) -> str:
 
 
 def current_commit() -> str:
-    """Name the commit of this package, with a mark where files differ from it; "" outside its checkout."""
+    """Name the commit of this package, marked where files other than results differ; "" outside its checkout."""
     own = Path(__file__)
     try:
         _git(own.parent, "ls-files", "--error-unmatch", own.name)
-        return _git(own.parent, "describe", "--always", "--dirty", "--abbrev=7")
+        commit = _git(own.parent, "describe", "--always", "--abbrev=7")
+        changes = _git(own.parent, "status", "--porcelain", "-uno", "--", ":/", ":(top,exclude)results")
+        return f"{commit}-dirty" if changes else commit
     except (OSError, subprocess.CalledProcessError):
         return ""
 

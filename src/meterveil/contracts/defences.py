@@ -6,9 +6,12 @@ import copy
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
+from inspect import signature
+from typing import Any
 
 import numpy as np
 
+from meterveil.attackers.protocol import Meter
 from meterveil.contracts.law import Law, equal_bits, expect
 from meterveil.core.arrays import KWH_PER_W_MINUTE, FloatArray
 from meterveil.core.battery import INITIAL_SOC, Battery, BatteryState
@@ -16,6 +19,7 @@ from meterveil.core.decoys import Library
 from meterveil.core.rollout import Policy, Trace, View, rollout
 from meterveil.core.scenario import Scenario
 from meterveil.core.tariff import PAPER_TARIFF
+from meterveil.data.simulation import Setup
 
 HOUSES, EVENING, MINUTES = 8, 6 * 60, 14 * 60
 """Households, and minutes from 18:00 over midnight to 8:00, which use the budgets of two days."""
@@ -139,6 +143,29 @@ def a_battery_at_or_past_an_end_of_its_range_only_moves_back_in(case: DefenceCas
     expect(np.all(trace.soc.max(axis=1) <= np.maximum(soc, 0.9)), "it charged above the range")
 
 
+def an_inversion_sees_the_meter_alone(case: DefenceCase) -> None:
+    """Expect of a policy that offers `invert` that neither the load nor the dice reach its estimate."""
+    invert = getattr(case.build(), "invert", None)
+    if invert is None:
+        return
+    named = list(signature(invert).parameters)
+    expect(named == ["meter", "setup"], f"invert takes {named}; give it (meter, setup) and nothing of the load")
+    scenario, setup = world(), Setup(LIBRARY)
+    policy: Any = case.build()
+    meter = Meter(case.ordinary.meter_w.round(), scenario.minute_of_day, np.zeros_like(scenario.minute_of_day))
+    before = meter.reading_w.copy()
+    load_w = policy.invert(meter, setup)
+    expect(load_w.shape == before.shape, f"its estimate has shape {load_w.shape}, the meter {before.shape}")
+    expect(np.isfinite(load_w).all(), "its estimate is not finite everywhere")
+    expect(equal_bits(meter.reading_w, before), "it changed the meter in its input: work on copies")
+    rngs = [np.random.default_rng([2, row]) for row in range(HOUSES)]
+    rollout(policy, Battery(), LIBRARY, world(seed=5), rngs)
+    again = equal_bits(policy.invert(meter, setup), load_w)
+    expect(again, "after it masked another load, it inverts the same meter differently")
+    few = Meter(meter.reading_w[:3], meter.minute_of_day[:3], meter.weekday[:3])
+    expect(equal_bits(policy.invert(few, setup), load_w[:3]), "other meters in the batch change an estimate")
+
+
 def moved_kwh(trace: Trace) -> FloatArray:
     """Return the energy moved before and after midnight, (house, day)."""
     evening_w, morning_w = np.split(np.abs(trace.power_w), [EVENING], axis=1)
@@ -164,4 +191,5 @@ DEFENCE_LAWS: tuple[Law[DefenceCase], ...] = (
     later_loads_do_not_change_earlier_decisions,
     a_battery_without_budget_moves_nothing,
     a_battery_at_or_past_an_end_of_its_range_only_moves_back_in,
+    an_inversion_sees_the_meter_alone,
 )

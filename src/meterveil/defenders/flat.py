@@ -1,7 +1,9 @@
 """Flat meter: a slowly moving level that keeps the battery half full."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -9,8 +11,19 @@ from meterveil.core.arrays import FloatArray
 from meterveil.core.executor import Command, hold_meter
 from meterveil.core.rollout import View
 
+if TYPE_CHECKING:
+    from meterveil.attackers.protocol import Meter
+    from meterveil.data.simulation import Setup
+
 VERSION = 1
 """Raise it when a change alters what this defence does."""
+
+
+MOST_LOAD_W = 12000.0
+"""Load above which a change of the level is taken for a minute in which the battery did not follow."""
+
+_TERMS = 8
+"""Following minutes that are used to separate a minute's load from the next one in the running mean."""
 
 
 class Memory(NamedTuple):
@@ -47,3 +60,26 @@ class Flat:
         lacks_kwh = (self.soc_target - view.state.soc) * view.battery.capacity_kwh
         level_w = np.maximum(usual_w + lacks_kwh * (1000.0 / self.refill_hours), 0.0)
         return hold_meter(view.library, level_w), Memory(usual_w, minutes)
+
+    def invert(self, meter: Meter, setup: Setup) -> FloatArray:
+        """Estimate the load from the meter alone, (batch, minute)."""
+        return self.invert_level(meter.reading_w, meter.reading_w)
+
+    def invert_level(self, level_w: FloatArray, meter_w: FloatArray) -> FloatArray:
+        """Estimate the load from the changes of the level: the level follows the SoC, which integrates the load.
+
+        level(t+1) - level(t) = (load(t) - meter(t)) / (60 refill_hours) + (load(t+1) - usual) / memory_minutes.
+        Where the level changes by more than any load explains, the battery did not follow, and the load is
+        what the meter shows. No setting of the battery is needed: its capacity cancels out.
+        """
+        gain = 60.0 * self.refill_hours
+        usual_w = meter_w.mean(axis=1, keepdims=True)
+        change_w = np.diff(level_w, axis=1, append=level_w[:, -1:])
+        followed = np.abs(change_w) < MOST_LOAD_W * (1.0 / gain + 1.0 / self.memory_minutes)
+        known_w = np.where(followed, meter_w + gain * (change_w + usual_w / self.memory_minutes), meter_w)
+        share = gain / self.memory_minutes  # of the next minute's load in what is known of this one
+        load_w = known_w.copy()
+        for _ in range(_TERMS):
+            next_w = np.append(load_w[:, 1:], load_w[:, -1:], axis=1)
+            load_w = np.where(followed, known_w - share * next_w, meter_w)
+        return np.clip(load_w, -MOST_LOAD_W, MOST_LOAD_W)

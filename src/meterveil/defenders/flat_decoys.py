@@ -1,13 +1,22 @@
 """Load replacement, our own: a flat meter with decoy appliances on top."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from meterveil.core.arrays import FloatArray
 from meterveil.core.decoys import Library
 from meterveil.core.executor import Command, hold_meter_with_decoy
 from meterveil.core.rollout import View
+from meterveil.defenders.decoy_removal import level_below_decoys
 from meterveil.defenders.flat import Flat, Memory
+
+if TYPE_CHECKING:
+    from meterveil.attackers.protocol import Meter
+    from meterveil.data.simulation import Setup
 
 VERSION = 1
 """Raise it when a change alters what this defence does."""
@@ -41,3 +50,8 @@ class FlatDecoys:
         decoy_w_minutes = library.watts.sum() / library.size
         minutes = library.lengths[:-1].mean()
         return float(self.rate * decoy_w_minutes / (1.0 + self.rate * (minutes - 1.0)))
+
+    def invert(self, meter: Meter, setup: Setup) -> FloatArray:
+        """Remove the decoys, whose signatures are public, and invert the level below them, (batch, minute)."""
+        level_w = level_below_decoys(meter.reading_w, setup.library)
+        return self.flat.invert_level(level_w, meter.reading_w)

@@ -3,12 +3,21 @@
 The paper states no rate, only a degradation cost of 0.029 a day: 0.39 kWh moved (D7), two or three decoys.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from meterveil.core.arrays import FloatArray
 from meterveil.core.executor import Command, replay_signature
 from meterveil.core.rollout import View
+from meterveil.defenders.decoy_removal import load_without_decoys
+
+if TYPE_CHECKING:
+    from meterveil.attackers.protocol import Meter
+    from meterveil.data.simulation import Setup
 
 VERSION = 1
 """Raise it when a change alters what this defence does."""
@@ -32,3 +41,7 @@ class RandomDecoys:
         starts, which = view.chance[:, 0] < self.rate, view.chance[:, 1]
         action = 1 + (which * (2 * view.library.size)).astype(np.int64)
         return replay_signature(view.library, action * starts), memory
+
+    def invert(self, meter: Meter, setup: Setup) -> FloatArray:
+        """Remove the decoys from the meter, (batch, minute)."""
+        return load_without_decoys(meter.reading_w, setup.library)

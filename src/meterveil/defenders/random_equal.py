@@ -1,7 +1,9 @@
 """Random baseline with equal throughput (D8): random decoys that move as many kWh as a policy."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -9,7 +11,12 @@ from meterveil.core import battery as bt
 from meterveil.core.arrays import KWH_PER_W_MINUTE, BoolArray, FloatArray
 from meterveil.core.executor import Command, replay_signature
 from meterveil.core.rollout import View
+from meterveil.defenders.decoy_removal import load_without_decoys
 from meterveil.errors import InputError
+
+if TYPE_CHECKING:
+    from meterveil.attackers.protocol import Meter
+    from meterveil.data.simulation import Setup
 
 VERSION = 1
 """Raise it when a change alters what this defence does."""
@@ -61,6 +68,10 @@ class RandomEqual:
         action = 1 + (cumulative[:, :-1] <= drawn[:, None]).sum(axis=1)
         return replay_signature(view.library, action * (starts & (cumulative[:, -1] > 0.0))), memory
 
+    def invert(self, meter: Meter, setup: Setup) -> FloatArray:
+        """Remove the decoys from the meter, (batch, minute)."""
+        return load_without_decoys(meter.reading_w, setup.library)
+
 
 def _odds(view: View, left_kwh: FloatArray) -> _Odds:
     """Find the decoys that neither the battery nor the day's target would cut off."""
@@ -76,11 +87,17 @@ def _odds(view: View, left_kwh: FloatArray) -> _Odds:
 
 
 def _energy_kwh(view: View) -> FloatArray:
-    """Return the energy of each decoy for charging and discharging at the present load, (batch, 2, K)."""
+    """Return the energy of each decoy for charging and discharging at the present load, (batch, 2, K).
+
+    It is zero for households that do not wait; equal limits, such as that of charging, are summed up once.
+    """
     allowed = bt.connection(view.battery, view.load_w)
-    most_w = np.stack([allowed.highest_w, -allowed.lowest_w], axis=1)[:, :, None, None]
+    most_w = np.stack([allowed.highest_w, -allowed.lowest_w], axis=1)
+    limits_w, which = np.unique(most_w[view.waits], return_inverse=True)
     watts = view.library.watts[: view.library.size]
-    energy_kwh: FloatArray = np.minimum(watts, most_w).sum(axis=3) * KWH_PER_W_MINUTE
+    energy_kwh = np.zeros((*most_w.shape, view.library.size))
+    each_kwh = np.minimum(watts, limits_w[:, None, None]).sum(axis=2) * KWH_PER_W_MINUTE  # (limit, K)
+    energy_kwh[view.waits] = each_kwh[which.reshape(-1, 2)]
     return energy_kwh
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -14,8 +14,13 @@ from meterveil.core.arrays import BoolArray, FloatArray, IntArray
 from meterveil.core.env import seen
 from meterveil.core.executor import Command, add_power, replay_signature
 from meterveil.core.rollout import View
+from meterveil.defenders.decoy_removal import load_without_decoys
 from meterveil.defenders.training_settings import Choice
 from meterveil.errors import InputError
+
+if TYPE_CHECKING:
+    from meterveil.attackers.protocol import Meter
+    from meterveil.data.simulation import Setup
 
 Array = npt.NDArray[Any]
 Float32Array = npt.NDArray[np.float32]
@@ -92,6 +97,10 @@ class ManagerPolicy:
         reached = np.cumsum(odds, axis=1)
         drawn: IntArray = np.sum(reached <= chance[:, None] * reached[:, -1:], axis=1, dtype=np.int64)
         return drawn
+
+    def invert(self, meter: Meter, setup: Setup) -> FloatArray:
+        """Remove the decoys from the meter, (batch, minute)."""
+        return load_without_decoys(meter.reading_w, setup.library)
 
 
 @dataclass(frozen=True)

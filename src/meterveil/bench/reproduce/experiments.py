@@ -63,7 +63,7 @@ LAMBDAS = (0.0, 0.02, 0.05, 0.1, 0.25, 0.5, 0.75, 1.0)
 _PROBES = ("lstm", "cnn", "identity")
 _SIZES = {9: "nine", 7: "seven", 5: "five", 3: "three"}
 
-_FIRST = ("none", "flat_decoys", "flat", "random_equal", "ours")
+_FIRST = ("none", "flat_decoys", "flat", "random_equal", "ours", "veil")
 _LATER = (
     *("random", "rule_based", "best_effort", "nill", "stepping_ls1", "stepping_ls2", "stepping_lc", "stepping_rc"),
     *("ddql_flat", "ddql_mi"),

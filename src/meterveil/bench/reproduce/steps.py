@@ -9,6 +9,7 @@ import json
 import shutil
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
 from datetime import date
 from functools import cache, partial
@@ -16,10 +17,10 @@ from typing import Any
 
 import numpy as np
 
-from meterveil.attackers.fitting import Job, adaptive, fit
+from meterveil.attackers.fitting import Job, fit
 from meterveil.attackers.registry import PAPER_SIX
 from meterveil.bench.cases import PAPER_METRICS
-from meterveil.bench.evaluate import VERSION, Spec, evaluate, measure_undefended
+from meterveil.bench.evaluate import VERSION, Result, Spec, Undefended, evaluate, measure_undefended
 from meterveil.bench.figures import HEADLINES, figures_of, gap_figures, run_of
 from meterveil.bench.reproduce.experiments import PAPER, RANDOM_EQUAL, RATIONED, SYNTHETIC, Cell, Changes, DefenceSpec
 from meterveil.bench.reproduce.workspace import Workspace
@@ -182,18 +183,6 @@ def fit_key(workspace: Workspace, trial: Trial, name: str) -> str:
     return Job(name, trial.fitted, training_households(workspace, trial), trial.seed).key()
 
 
-def adapt_attackers(workspace: Workspace, cell: Cell, trial: Trial, defence: PlannedDefence) -> None:
-    """Fit attackers to each policy of a defence (D11), by the call that an evaluation makes.
-
-    Cells that need the same fit wait for each other instead of making it twice.
-    """
-    homes, setup = training_households(workspace, trial), defence.setup(workspace)
-    for origin, policy in zip(defence.origins, defence.load(workspace).policies, strict=True):
-        fits = [fit_key(workspace, trial, name) for name in cell.attackers]
-        with workspace.lock(key_of("adapt", fits, origin, defence.battery, setup.library.digest(), cell.copies)):
-            adaptive(cell.attackers, homes, trial.fitted, trial.seed, policy, setup, cell.copies, workers=1)
-
-
 def training_households(workspace: Workspace, trial: Trial) -> tuple[Household, ...]:
     """Return what the attackers of a trial learn from."""
     return trial.training_households({part.key: workspace.household(*part.key) for part in trial.training})
@@ -213,16 +202,8 @@ def measure(
     attackers = {cell.threat: cell.attackers}
     spec = Spec(trial, defences[0].setup(workspace), attackers, cell.seeds, cell.copies)
     houses = {part.key: workspace.household(*part.key) for part in (*trial.training, trial.test)}
-    for defence in defences:
-        if cell.threat == "adaptive" and defence.spec.rule != "none":
-            adapt_attackers(workspace, cell, trial, defence)
     undefended = measure_undefended(spec, houses, workers=1)
-    result, *others = (
-        evaluate(
-            replace(undefended, spec=replace(spec, setup=defence.setup(workspace))), defence.load(workspace), workers=1
-        )
-        for defence in defences
-    )
+    result, *others = (_evaluated(workspace, cell, undefended, defence) for defence in defences)
     settings = {name: value for defence in defences for name, value in defence.settings(workspace).items()}
     if others:
         run = run_of(result, key, against=cell.against, **settings)
@@ -230,6 +211,16 @@ def measure(
     figures = figures_of(result, key)
     figures += absent_figures(cell, trial, houses[trial.test.key], key)
     return done_cell(figures, run_of(result, key, **settings))
+
+
+def _evaluated(workspace: Workspace, cell: Cell, undefended: Undefended, defence: PlannedDefence) -> Result:
+    """Evaluate a defence; cells that need the same adaptive fits wait for each other: none is made twice."""
+    setup = defence.setup(workspace)
+    known = replace(undefended, spec=replace(undefended.spec, setup=setup))
+    fits = [fit_key(workspace, undefended.spec.trial, name) for name in cell.attackers]
+    shared = key_of(cell.threat, fits, defence.origins, defence.battery, setup.library.digest(), cell.copies)
+    with workspace.lock(shared) if cell.threat == "adaptive" else nullcontext():
+        return evaluate(known, defence.load(workspace), workers=1)
 
 
 def cell_key(

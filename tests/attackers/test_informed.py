@@ -1,0 +1,57 @@
+"""What the informed attacker knows of a defence: the load behind a level, and the same after a fit was stored."""
+
+import numpy as np
+import pytest
+
+from meterveil.attackers.fitting import adaptive
+from meterveil.attackers.informed import Informed
+from meterveil.attackers.protocol import meter_of
+from meterveil.data import synthetic
+from meterveil.data.simulation import Setup, mask
+from meterveil.defenders import defender
+from meterveil.defenders.decoy_removal import level_below_decoys
+
+SETUP = Setup(synthetic.decoy_library())
+
+
+@pytest.fixture(scope="module")
+def home():
+    return synthetic.household(np.random.default_rng(3), days=3).select(["kettle"])
+
+
+def hourly(values):
+    return values[: len(values) // 60 * 60].reshape(-1, 60).mean(axis=1)
+
+
+@pytest.mark.parametrize("name", ["flat", "flat_decoys"])
+def test_a_flat_level_gives_the_load_of_every_hour_back(name, home):
+    policy = defender(name)
+    [day] = mask(policy, SETUP, home, [np.random.default_rng(0)]).households
+    meter = meter_of(day)
+    load_w = policy.invert(meter._replace(reading_w=meter.reading_w.round()), SETUP)[0]
+    seen, inverted = (np.corrcoef(hourly(part), hourly(home.aggregate_w))[0, 1] for part in (day.aggregate_w, load_w))
+    assert inverted > 0.9 > seen + 0.3
+
+
+def test_a_decoy_on_a_level_is_removed_by_its_shape():
+    library = SETUP.library
+    level_w, length = np.linspace(300.0, 340.0, 60), int(library.lengths[0])
+    meter_w = level_w.copy()
+    meter_w[20 : 20 + length] = level_w[20] + library.watts[0, :length]
+    found_w = level_below_decoys(meter_w.round()[None], library)[0]
+    np.testing.assert_allclose(found_w, level_w, atol=1.0)
+
+
+def test_a_stored_fit_is_given_the_inversion_again(home, tmp_path, monkeypatch):
+    monkeypatch.setenv("METERVEIL_CACHE", str(tmp_path))
+    asked = (["informed"], [home], ("kettle",), 0, defender("flat"), SETUP)
+    made, stored = (adaptive(*asked, workers=1, epochs=1)["informed"].predict(meter_of(home)) for _ in range(2))
+    np.testing.assert_array_equal(made.watts["kettle"], stored.watts["kettle"])
+
+
+def test_an_inversion_of_ones_own_takes_the_place_of_the_policys():
+    def own(meter, setup):
+        return np.zeros_like(meter.reading_w)
+
+    assert Informed(inversion=own).knowing(defender("flat"), SETUP).inversion is own
+    assert Informed().knowing(defender("none"), SETUP).inversion is None
