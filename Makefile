@@ -74,7 +74,7 @@ reproduce: $(VENV)/.dev        ## measure every table of the paper and every stu
 	$(BIN)/python -m experiments.training_observations --library out/library.json
 	for house in redd ukdale; do for seed in 0 1 2 3 4; do \
 		$(BIN)/meterveil train $$house --library out/library.json --seed $$seed --out out/behaviour/$$house/ours/$$seed || exit; done; \
-		$(BIN)/python -m experiments.behaviour out/behaviour/$$house/ours random_equal:8 flat flat_decoys --on $$house || exit; done
+		$(BIN)/python -m experiments.battery_hours out/behaviour/$$house/ours random_equal:8 flat flat_decoys --on $$house || exit; done
 	$(BIN)/python -m experiments.paper_pictures out/behaviour/redd/ours/0 out/behaviour/ukdale/ours/0
 	$(BIN)/python -m experiments.household_statistics synthetic $(METERVEIL_DATA)/ukdale:1 $(METERVEIL_DATA)/redd:2
 	$(BIN)/python -m experiments.untrained_defences

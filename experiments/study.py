@@ -14,11 +14,11 @@ from meterveil.data import outputs
 from meterveil.errors import InputError
 
 COLUMNS = (
-    *("dataset", "row", "attacker", "update", "x", "metric", "value", "spread", "low", "high"),
+    *("dataset", "row", "meter", "attacker", "update", "x", "metric", "value", "spread", "low", "high"),
     *("seeds", "n_days", "run", "note"),
 )
 """Columns in their order."""
-OPTIONAL = ("attacker", "update", "x")
+OPTIONAL = ("meter", "attacker", "update", "x")
 """Columns of some studies only; `x` is the place of a point on the axis of a picture."""
 
 
@@ -58,7 +58,7 @@ def record(
     kept = known[[values not in measured for values in before]]
     table = pd.concat([kept, fresh], ignore_index=True) if len(kept) else fresh
     table = table.reindex(columns=[column for column in COLUMNS if column in table or column not in OPTIONAL])
-    order = [column for column in ("dataset", "row", "metric", "x") if column in table]
+    order = [column for column in ("dataset", "row", "meter", "metric", "x") if column in table]
     text = table.sort_values(order, kind="stable").to_csv(index=False, float_format=f"%.{DIGITS}g")
     runs = read_runs(folder) | {key: Run(key, settings, commit=current_commit())}
     outputs.write_all({path: outputs.text_writer(text), folder / RUNS: outputs.text_writer(runs_text(runs.values()))})

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from experiments import behaviour, study, training_observations, untrained_defences
+from experiments import battery_hours, study, training_observations, untrained_defences
 from experiments.decisions import Played
 from experiments.training_observations import House, by_length, curve_of, hourly_error_w, probe_errors
 from meterveil.bench.results import read_runs
@@ -51,41 +51,41 @@ class Charging:
 def test_a_table_replaces_the_figures_of_the_same_row_and_keeps_its_run(tmp_path):
     for value in (1.0, 2.0 / 3.0):
         figures = [{"dataset": "redd", "row": "flat", "metric": "net_kwh", "value": value, "n_days": 2}]
-        study.record(tmp_path, "behaviour", "behaviour_redd_flat", figures, {"plays": 5})
-    study.record(tmp_path, "behaviour", "b", [{**figures[0], "row": "none"}], {})
-    table = study.read(tmp_path, "behaviour")
+        study.record(tmp_path, "battery_hours", "battery_hours_redd_flat", figures, {"plays": 5})
+    study.record(tmp_path, "battery_hours", "b", [{**figures[0], "row": "none"}], {})
+    table = study.read(tmp_path, "battery_hours")
     assert table["row"].tolist() == ["flat", "none"]
     assert table["value"].tolist() == [0.666667, 0.666667]
-    assert read_runs(tmp_path)["behaviour_redd_flat"].settings == {"plays": 5}
+    assert read_runs(tmp_path)["battery_hours_redd_flat"].settings == {"plays": 5}
     with pytest.raises(InputError, match="run the study"):
         study.read(tmp_path, "alignment")
 
 
 def test_a_battery_that_only_charges_fills_up_and_spends_its_budget(house):
-    hours = behaviour.hours_of(Defence("charging", (Charging(),)), SETUP, house.learning)
+    hours = battery_hours.hours_of(Defence("charging", (Charging(),)), SETUP, house.learning)
     assert hours.soc[0] == pytest.approx(0.55, abs=0.01)
     np.testing.assert_allclose(hours.soc[5:], 0.9)
     np.testing.assert_allclose(hours.rms_w[:4], 800.0)
     assert hours.net_kwh == pytest.approx(0.4 * 8.0)
     assert hours.spent_hour == 24.0
     small = replace(SETUP, battery=Battery(budget_kwh=1.6))
-    spent = behaviour.hours_of(Defence("charging", (Charging(),)), small, house.learning)
+    spent = battery_hours.hours_of(Defence("charging", (Charging(),)), small, house.learning)
     assert spent.spent_hour == pytest.approx(1.5 / 0.8, abs=1 / 60)
 
 
-def test_behaviour_is_recorded_and_drawn(house, tmp_path, monkeypatch):
+def test_battery_hours_are_recorded_and_drawn(house, tmp_path, monkeypatch):
     saved = []
-    monkeypatch.setattr(behaviour, "save", lambda figure, path, width: saved.append(figure))
+    monkeypatch.setattr(battery_hours, "save", lambda figure, path, width: saved.append(figure))
     chance = Defence("chance", (house.random_manager,))
-    delivery = behaviour.delivery_of(chance, SETUP, house.learning)
+    delivery = battery_hours.delivery_of(chance, SETUP, house.learning)
     assert 0.0 < delivery.discharged < delivery.charged < 1.0
-    assert behaviour.delivery_of(find_defence("flat"), SETUP, house.learning) is None
-    hours = behaviour.hours_of(chance, SETUP, house.learning)
-    study.record(tmp_path, "behaviour", "b", behaviour.figures_of("redd", "chance", hours, delivery, 2), {})
-    behaviour.main(["--on", "redd", "--picture", "--results", str(tmp_path)])
+    assert battery_hours.delivery_of(find_defence("flat"), SETUP, house.learning) is None
+    hours = battery_hours.hours_of(chance, SETUP, house.learning)
+    study.record(tmp_path, "battery_hours", "b", battery_hours.figures_of("redd", "chance", hours, delivery, 2), {})
+    battery_hours.main(["--on", "redd", "--picture", "--results", str(tmp_path)])
     assert [trace.name for trace in saved[0].data] == ["chance"] * 3
     with pytest.raises(InputError, match="ukdale"):
-        behaviour.main(["--on", "ukdale", "--picture", "--results", str(tmp_path)])
+        battery_hours.main(["--on", "ukdale", "--picture", "--results", str(tmp_path)])
 
 
 def test_a_probe_that_copies_the_meter_has_the_error_of_the_battery_power(house):

@@ -99,14 +99,22 @@ def probability_detection(
     return _detection(truth_w >= threshold_w, probability >= cut, known=_known(truth_w, probability))
 
 
-def event_detection(
+class Counts(NamedTuple):
+    """Uses that were found, uses that were predicted, and true uses."""
+
+    hits: IntArray
+    predicted: IntArray
+    true: IntArray
+
+
+def event_counts(
     truth_w: FloatArray,
     prediction: FloatArray,
     threshold_w: float,
     tolerance_minutes: int = TOLERANCE_MINUTES,
     cut: float | None = None,
-) -> Detection:
-    """Score single uses of an appliance: runs of on-minutes, each at the time of its first minute.
+) -> Counts:
+    """Count single uses of an appliance: runs of on-minutes, each at the time of its first minute.
 
     Scores by minute reward an attacker for the middle of a long run; these count the uses that it finds. The
     prediction is in watts, or a probability with `cut` as its threshold. A true use is found by a
@@ -121,14 +129,41 @@ def event_detection(
     true_starts = _starts(truth >= threshold_w, unknown)
     predicted_starts = _starts(predicted >= (threshold_w if cut is None else cut), unknown)
     true_hit, predicted_hit = _match(true_starts, predicted_starts, tolerance_minutes)
-    return _from_counts(
+    return Counts(
         hits=true_hit.sum(axis=-1).reshape(shape),
         predicted=(predicted_hit | predicted_starts & ~vague).sum(axis=-1).reshape(shape),
         true=(true_hit | true_starts & ~vague).sum(axis=-1).reshape(shape),
     )
 
 
-def _from_counts(hits: IntArray, predicted: IntArray, true: IntArray) -> Detection:
+def event_detection(
+    truth_w: FloatArray,
+    prediction: FloatArray,
+    threshold_w: float,
+    tolerance_minutes: int = TOLERANCE_MINUTES,
+    cut: float | None = None,
+) -> Detection:
+    """Score single uses of an appliance, as `event_counts` counts them."""
+    return detection(event_counts(truth_w, prediction, threshold_w, tolerance_minutes, cut))
+
+
+def begin_minute(probability: FloatArray) -> IntArray:
+    """Return the median of when a state of the day began, given that it began: (..., minute) -> (...).
+
+    The probability that it has begun reaches half of its value at the end of the day.
+    """
+    end = end_probability(probability)[..., None]
+    return np.asarray(np.argmax(np.nan_to_num(probability) >= end / 2, axis=-1))
+
+
+def end_probability(probability: FloatArray) -> FloatArray:
+    """Return the probability that a state began at all: its median over the last hour of the day."""
+    return np.asarray(np.nanmedian(probability[..., -60:], axis=-1))
+
+
+def detection(counts: Counts) -> Detection:
+    """Return precision, recall and F1 of counts."""
+    hits, predicted, true = counts
     return Detection(
         precision=_ratio(hits, predicted),
         recall=_ratio(hits, true),
@@ -182,7 +217,7 @@ def _mean_over_known(errors: FloatArray) -> FloatArray:
 
 def _detection(truth_on: BoolArray, predicted_on: BoolArray, known: BoolArray) -> Detection:
     true, predicted = truth_on & known, predicted_on & known
-    return _from_counts(hits=(true & predicted).sum(axis=-1), predicted=predicted.sum(axis=-1), true=true.sum(axis=-1))
+    return detection(Counts((true & predicted).sum(axis=-1), predicted.sum(axis=-1), true.sum(axis=-1)))
 
 
 def _ratio(part: npt.ArrayLike, whole: npt.ArrayLike) -> FloatArray:

@@ -31,6 +31,29 @@ _SAME_W = 1e-3
 
 
 @dataclass(frozen=True)
+class Resolution:
+    """What a meter shows: the mean of each interval, repeated over its minutes, in steps of some watts."""
+
+    minutes: int = 1
+    step_w: float = 0.0
+    """Step of the readings; 0 for exact ones."""
+
+    def __post_init__(self) -> None:
+        if self.minutes < 1 or 60 % self.minutes:
+            raise InputError(f"minutes={self.minutes} does not divide an hour; use 1, 5, 10, 15, 30 or 60")
+
+    def shown(self, meter_w: FloatArray) -> FloatArray:
+        """Return the readings of whole civil days, (..., minute); an interval is the mean of its known minutes."""
+        if self.minutes > 1:
+            intervals = meter_w.reshape(*meter_w.shape[:-1], -1, self.minutes)
+            known = ~np.isnan(intervals)
+            total_w = np.where(known, intervals, 0.0).sum(axis=-1, keepdims=True)
+            mean_w = total_w / np.where(known.any(axis=-1), known.sum(axis=-1), np.nan)[..., None]
+            meter_w = np.broadcast_to(mean_w, intervals.shape).reshape(meter_w.shape)
+        return np.round(meter_w / self.step_w) * self.step_w if self.step_w else meter_w
+
+
+@dataclass(frozen=True)
 class Setup:
     """Settings of a simulation beside household and defence."""
 
@@ -38,6 +61,8 @@ class Setup:
     battery: Battery = field(default_factory=Battery)
     tariff: Tariff = PAPER_TARIFF
     seed: int = 0
+    resolution: Resolution = Resolution()
+    """Readings that the meter shows of the simulated minutes."""
 
 
 def span(household: Household, start: date, end: date, tariff: Tariff, lead: int = LEAD_MINUTES) -> Scenario:
@@ -99,7 +124,8 @@ def mask(
     scenario = span(household, recorded[0], end, setup.tariff).rows([0] * len(rngs))
     trace = rollout(policy, setup.battery, setup.library, scenario, rngs, soc_start)
     truth = {**part.appliances_w, AGGREGATE: part.aggregate_w}
-    masked = (replace(part, aggregate_w=meter_w.copy(), appliances_w=truth) for meter_w in trace.meter_w)
+    shown_w = setup.resolution.shown(trace.meter_w)
+    masked = (replace(part, aggregate_w=meter_w.copy(), appliances_w=truth) for meter_w in shown_w)
     return Masked(tuple(masked), scenario, trace)
 
 

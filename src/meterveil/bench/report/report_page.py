@@ -100,7 +100,7 @@ _GAPS = (
 _STUDIES = {
     "alignment": "Do the gradients of probe and attackers agree? Policy gradients of the probe's risk and of "
     "the attackers' risk along training (condition A1).",
-    "behaviour": "What batteries do with their day: when the budget is spent, net charge, choices without effect.",
+    "battery_hours": "What batteries do with their day: when the budget is spent, net charge, choices without effect.",
     "informed_attack": "F1 of an attacker that knows the defence, sees differences of the meter and makes its own "
     "masked training days (D17), over all held-out days.",
     "reproduction_time": "Processor time that the measurements take.",
