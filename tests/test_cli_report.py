@@ -43,10 +43,15 @@ def written(folder, figures, runs=True):
     return folder
 
 
-def test_a_report_ends_with_a_page_and_names_what_is_not_measured(few, tmp_path):
-    result = run("report", "--results", few, "--out", tmp_path / "out")
+def test_a_report_ends_with_a_page_and_claims_and_names_what_is_not_measured(few, tmp_path):
+    readme = tmp_path / "README.md"
+    readme.write_text("\n".join([*marks(CLAIMS), ""]))
+    result = run("report", "--results", few, "--out", tmp_path / "out", "--markdown", readme)
     assert result.exit_code == 0, result.output
     assert (tmp_path / "out/report.html").exists()
+    row = "| UK-DALE, the paper's test day: attackers' F1 falls, % | 79.3 | 59.2±3.3 | worse |"
+    assert row in readme.read_text()
+    assert f"| {COMMIT} |" in readme.read_text()
     assert "177.6±8.8" in result.output
     assert "meterveil reproduce --table overall_transfer --dataset redd" in printed(result)
 
@@ -65,15 +70,6 @@ def test_a_folder_without_results_and_a_damaged_file_are_named(few, tmp_path):
     (few / "figures.csv").write_text("dataset,house\nredd,2\n")
     assert "figures.csv" in refused("report", "--results", few, "--out", tmp_path / "out")
     assert not (tmp_path / "out").exists()
-
-
-def test_claims_are_written_into_a_markdown_file(few, tmp_path):
-    readme = tmp_path / "README.md"
-    readme.write_text("\n".join([*marks(CLAIMS), ""]))
-    run("report", "--results", few, "--out", tmp_path / "out", "--markdown", readme)
-    row = "| UK-DALE, the paper's test day: attackers' F1 falls, % | 79.3 | 59.2±3.3 | worse |"
-    assert row in readme.read_text()
-    assert f"| {COMMIT} |" in readme.read_text()
 
 
 def test_readme_and_threat_model_say_what_the_recorded_results_say(recorded):

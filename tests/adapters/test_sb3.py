@@ -29,7 +29,7 @@ def batch(params, scenario):
     made.close()
 
 
-def play(vec, seed, steps=400):
+def play(vec, seed, steps=250):
     """Step with random actions and return everything that a trainer would see."""
     vec.seed(seed)
     first, rng = vec.reset().copy(), np.random.default_rng(seed)
@@ -116,6 +116,7 @@ def one_torch_thread():
     torch.set_num_threads(threads)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("one_torch_thread")
 def test_a_short_ppo_run_learns_to_earn_instead_of_wearing_the_battery_out():
     single = household_env()

@@ -23,7 +23,7 @@ from meterveil.bench.metrics import (
 from meterveil.errors import InputError
 
 NAN = np.nan
-calm = settings(deadline=None, max_examples=60)
+calm = settings(deadline=None, max_examples=30)
 TRUTH_W = np.array([0.0, 0.0, 2000.0, 2000.0, 0.0, 0.0])
 PREDICTION_W = np.array([0.0, 1200.0, 1600.0, 400.0, 0.0, 100.0])
 

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from meterveil.core.battery import Battery, BatteryState
 from meterveil.core.decoys import Library
 
-CASES = 64
-EXAMPLES = 170
+CASES = 128
+EXAMPLES = 85
 assert CASES * EXAMPLES >= 10_000
 
 seeds = st.integers(0, 2**32 - 1)

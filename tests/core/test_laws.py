@@ -176,7 +176,7 @@ def test_every_defence_obeys_every_law_over_an_episode(fleet, name):
 def test_the_same_seed_gives_the_same_trace_alone_and_in_any_company(fleet, name):
     battery, library, scenario, soc, seed = fleet
     trace = rollout(DEFENDERS[name](), battery, library, scenario, generators(seed), soc)
-    for rows in (slice(0, 1), slice(1, None, 2), slice(CASES - 1, 0, -2), slice(2, None, 2)):
+    for rows in (slice(0, 1), slice(CASES - 1, 0, -2), slice(2, None, 2)):
         some = Battery(**{field: value[rows] for field, value in vars(battery).items()})
         again = rollout(DEFENDERS[name](), some, library, scenario.rows(rows), generators(seed)[rows], soc[rows])
         np.testing.assert_array_equal(again.power_w, trace.power_w[rows])

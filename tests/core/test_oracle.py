@@ -79,14 +79,15 @@ def test_decision_by_decision_the_environment_agrees_with_the_oracle(seed):
     rng, scenario, battery, library = random_world(seed)
     actions = rng.integers(0, library.n_actions, (HOUSES, scenario.horizon))
     params = env.EnvParams(battery, library, soc_start=0.4)
-    told = [told_by_the_oracle(scenario, battery, library, row, actions[row], 0.4) for row in range(HOUSES)]
+    rows = np.arange(HOUSES)
+    told = [told_by_the_oracle(scenario, battery, library, row, actions[row], 0.4) for row in rows]
+    power_w, soc = (np.array(part) for part in zip(*told, strict=True))
+    padded_w = np.pad(power_w, [(0, 0), (env.WINDOW, 0)])
     state, number = env.initial(params, scenario), 0
     while not env.terminal(scenario, state).all():
         state = env.transition(params, scenario, state, actions[:, number])
         number += 1
-        for row, (power_w, soc) in enumerate(told):
-            minute = int(state.minute[row])
-            assert state.battery.soc[row] == pytest.approx(soc[minute - 1], abs=1e-10)
-            recent = ([0.0] * env.WINDOW + power_w[:minute])[-env.WINDOW :]
-            np.testing.assert_allclose(state.past_w[row], recent, rtol=0, atol=1e-6)
+        np.testing.assert_allclose(state.battery.soc, soc[rows, state.minute - 1], rtol=0, atol=1e-10)
+        recent_w = padded_w[rows[:, None], state.minute[:, None] + np.arange(env.WINDOW)]
+        np.testing.assert_allclose(state.past_w, recent_w, rtol=0, atol=1e-6)
     assert np.all(state.minute == scenario.minutes)

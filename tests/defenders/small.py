@@ -23,7 +23,7 @@ LIBRARY = Library.of(
 IDENTITY = Probe("identity", Scaler(400.0, 500.0))
 
 TINY = manager_settings(
-    "fast", probe="identity", budget_days=6, horizon=256, slots=8, minibatch=128, epochs=2, masked=True
+    "fast", probe="identity", budget_days=4, horizon=256, slots=8, minibatch=128, epochs=2, masked=True
 )
 
 
