@@ -16,10 +16,7 @@ from meterveil.core.arrays import BoolArray, FloatArray
 from meterveil.data.coverage import LITTLE_KNOWN, MINUTES_PER_DAY, channels, events
 from meterveil.data.household import AGGREGATE, Household, kind
 from meterveil.data.load import load
-from meterveil.data.protocols import ON_THRESHOLD_W
-
-OTHER_THRESHOLD_W = 50.0
-"""On-threshold of an appliance that D10 does not name."""
+from meterveil.data.protocols import on_threshold_w
 
 PAUSE_MIN = {"dishwasher": 20, "oven": 10, "washer_dryer": 20, "washing_machine": 20}
 """Longest pause within one event, for machines that soak, drain or hold a temperature."""
@@ -51,7 +48,7 @@ def measure(household: Household) -> dict[str, float]:
 def measure_appliance(name: str, watts: FloatArray) -> dict[str, float]:
     """Measure one appliance, which is on from its threshold upwards (D10); NaN where it never ran."""
     known = ~np.isnan(watts)
-    on = known & (watts >= ON_THRESHOLD_W.get(kind(name), OTHER_THRESHOLD_W))
+    on = known & (watts >= on_threshold_w(name))
     starts, stops = events(on, PAUSE_MIN.get(kind(name), 0))
     lengths = stops - starts
     powers = [_mean(watts[start:stop][on[start:stop]]) for start, stop in zip(starts, stops, strict=True)]

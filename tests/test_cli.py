@@ -174,8 +174,21 @@ def test_simulate_writes_a_trace_a_summary_and_a_page(meterveil, tmp_path):
     assert summary["by_day"][1]["soc_end"] == summary["total"]["soc_end"] == trace.soc.iloc[-1]
     assert (summary["seed"], summary["defence"], summary["battery"]["import_limit_w"]) == (5, "flat", None)
     assert "2024-04-16" in result.output
+    assert "What a reader finds without the battery (before) and with it (after)" in result.output
+    assert "A reader who knows the defence finds more: docs/threat-model.md" in result.output
+    kettle = summary["uses_found"]["kettle"]
+    assert 0 == kettle["after"] == kettle["still"] < kettle["before"]
+    assert "Uses that are only found after are mistakes" in (folder / "day.html").read_text()
     assert result.output.strip().splitlines()[-1] == f"page: {(folder / 'day.html').as_uri()}"
     assert "Times are local, Europe/London" in (folder / "day.html").read_text()
+
+
+def test_without_a_reader_simulate_says_how_to_install_one(meterveil, monkeypatch):
+    monkeypatch.setattr("meterveil.cli.simulate.find_spec", lambda name: None)
+    result = meterveil("simulate", "--defence", "none")
+    assert result.exit_code == 0, result.output
+    assert "to see what a reader finds before and after, install one: .venv/bin/pip install" in result.output
+    assert summary_of("synthetic-none")["uses_found"] is None
 
 
 def test_simulate_says_which_defaults_it_used(meterveil):

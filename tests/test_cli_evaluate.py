@@ -1,11 +1,14 @@
 """`meterveil evaluate` from the outside."""
 
+import numpy as np
+import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
-from command_line import printed
+from command_line import printed, refused
 from meterveil.bench import results
 from meterveil.cli import app
+from meterveil.data.synthetic import household
 
 
 def run(*arguments):
@@ -67,7 +70,10 @@ def test_every_figure_is_a_row_of_the_table_of_results(compared):
         (("flat", "--attackers", "prior"), "none of the fixed attackers sees the meter"),
         (("flat", "--threat", "blind"), "no threat model 'blind'; known are fixed and adaptive"),
         (("flat", "--days", "seven"), "no days 'seven'; known are paper and many"),
-        (("flat", "--on", "mars"), "--on 'mars' is unknown; known are ukdale, redd and synthetic"),
+        (
+            ("flat", "--on", "mars"),
+            "--on 'mars' is unknown and no file or folder; known are ukdale, redd, synthetic and",
+        ),
         (("flat", "--on", "redd"), "no folder of data sets is named; pass --data or set METERVEIL_DATA"),
         (("flat", "--tariff", "cheap"), "no tariff 'cheap'"),
         (("flat", "--against", "nill"), "--against nill is not among the defences; name one of them"),
@@ -95,3 +101,51 @@ def test_results_that_cannot_be_written_are_refused_before_anything_is_fitted(tm
         result = CliRunner().invoke(app, [*words, "--results", str(occupied), "--out", str(tmp_path / "out")])
         assert result.exit_code == 2, result.output
         assert "is a file; give a folder" in " ".join(result.output.split())
+
+
+@pytest.fixture(scope="module")
+def own_house(tmp_path_factory):
+    """Table of a week with a meter and three appliances, one of which is never used."""
+    home = household(np.random.default_rng(5), days=7)
+    columns = {"Kettle (W)": home.appliances_w["kettle"], "TV_w": home.appliances_w["electronics"], "sauna_w": 0.0}
+    path = tmp_path_factory.mktemp("own") / "mine.csv"
+    pd.DataFrame({"time": home.minutes, "house_w": home.aggregate_w.round(), **columns}).to_csv(path, index=False)
+    return path
+
+
+def test_defences_are_compared_on_ones_own_sub_metered_house(own_house, tmp_path):
+    places = ("--results", tmp_path / "results", "--out", tmp_path / "out")
+    quick = ("--attackers", "co", "--seeds", 2, "--copies", 1, "--workers", 1)
+    result = run("none", "flat", "--on", own_house, *quick, *places)
+    assert result.exit_code == 0, result.output
+    assert "Attackers learn tv, kettle from 5 days and read the 2 later ones." in result.output
+    assert "left out: sauna" in printed(result)
+    table = results.read(tmp_path / "results")
+    scores = results.where(table, dataset="mine", days="2024-04-20..2024-04-21", attacker="co", metric="f1")
+    assert {*zip(scores.defence, scores.threat, strict=True)} >= {("flat", "fixed"), ("flat", "adaptive")}
+    assert {"kettle", "tv"} <= set(scores.appliance)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--appliances", "oven"), "has no column 'oven'; it has time, house_w, Kettle (W)"),
+        (("--appliances", "sauna_w"), "was in use for 5 minutes from 2024-04-15 to 2024-04-19"),
+        (("--house", 2), "--house does not apply"),
+    ],
+)
+def test_columns_that_cannot_be_evaluated_are_refused(own_house, options, words):
+    assert words in refused("evaluate", "none", "--on", own_house, *options)
+
+
+def test_too_few_days_and_a_meter_without_sub_meters_are_refused(own_house, tmp_path):
+    table = pd.read_csv(own_house)
+    table.iloc[: 5 * 1440].to_csv(tmp_path / "short.csv", index=False)
+    table[["time", "house_w"]].to_csv(tmp_path / "meter.csv", index=False)
+    short = refused("evaluate", "none", "--on", tmp_path / "short.csv")
+    assert "short has 5 whole days" in short
+    assert "an evaluation needs 7" in short
+    meter = refused("evaluate", "none", "--on", tmp_path / "meter.csv")
+    assert "meter has no columns of single appliances" in meter
+    assert "use meterveil simulate" in meter
+    assert "for your own house" in refused("evaluate", "none", "--house", 1)

@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
+from command_line import run
 from meterveil.cli import app
 
 
@@ -97,3 +98,14 @@ def test_without_the_training_libraries_the_audit_states_how_to_install_them(aud
     result = audit("synthetic")
     assert result.exit_code == 0, result.output
     assert "pip install" in " ".join(result.output.split())
+
+
+def test_the_trace_of_a_simulation_is_read_with_the_battery_and_compared_with_the_load(tmp_path):
+    assert run("simulate", "--defence", "flat", "--out", tmp_path).exit_code == 0
+    result = run("audit", tmp_path / "trace.parquet", "--out", tmp_path / "audit")
+    assert result.exit_code == 0, result.output
+    assert "a trace of meterveil simulate: read as its meter shows it" in result.output
+    assert re.search(r"kettle +[1-9]\.0 +0\.0 +0 of [1-9]", result.output)
+    load = run("audit", tmp_path / "trace.parquet", "--power", "load_w", "--out", tmp_path / "audit")
+    assert "(before)" not in load.output
+    assert re.search(r"kettle +[1-9]", load.output)

@@ -10,6 +10,7 @@ from meterveil.audit.audit_page import audit_page
 from meterveil.audit.findings import audit
 from meterveil.audit.model import Shape, agreeing, minutes_of, runs_of
 from meterveil.audit.submeters import score
+from meterveil.data.submeters import appliance_of
 
 SHAPE = Shape(pause_minutes=2, least_minutes=3, most_minutes=6)
 
@@ -51,7 +52,7 @@ def test_a_second_appliance_of_a_kind_is_scored_like_the_first():
 
 @pytest.mark.parametrize("name", ["Kettle (W)", "kettle_w", "kettle", "Kettle_kW"])
 def test_the_appliance_of_a_column_is_recognised(name):
-    assert submeters.appliance_of(name) == "kettle"
+    assert appliance_of(name) == "kettle"
 
 
 def test_only_known_and_used_sub_meters_are_targets(home):

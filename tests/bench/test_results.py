@@ -88,7 +88,7 @@ def test_figures_are_not_replaced_by_ones_of_less_effort(tmp_path, seeds, settin
     results.write(tmp_path, [figure(attacker="all", seeds=5)], [BETTER])
     before = (tmp_path / "redd_paper.csv").read_text()
     worse = figure(attacker="all", seeds=seeds, value=1.0, run="b")
-    with pytest.raises(InputError, match=words + ".*another folder with --results"):
+    with pytest.raises(InputError, match=words + ".*another folder with `results`"):
         results.write(tmp_path, [worse], [Run("b", settings)])
     assert (tmp_path / "redd_paper.csv").read_text() == before
     results.write(tmp_path, [worse], [Run("b", settings)], replaced=["a"])

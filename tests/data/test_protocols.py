@@ -9,6 +9,7 @@ from meterveil.data.load import load
 from meterveil.data.protocols import (
     LIBRARY_DAYS,
     ON_THRESHOLD_W,
+    OTHER_ON_W,
     PROTOCOLS,
     REDD_EVALUATION_DAYS,
     REDD_HOUSE2,
@@ -46,8 +47,7 @@ def test_every_target_has_a_power_from_which_it_is_on():
         assert all(on_threshold_w(name) > 0 for name in (*chosen.targets, *chosen.many_day_targets))
     assert on_threshold_w("kitchen_outlets_2") == ON_THRESHOLD_W["kitchen_outlets"] == 50.0
     assert on_threshold_w("Fridge-freezer") == 50.0
-    with pytest.raises(InputError, match=r"no on-threshold for oven; .*kettle, microwave"):
-        on_threshold_w("oven")
+    assert on_threshold_w("oven") == OTHER_ON_W
 
 
 def test_an_unknown_protocol_lists_the_known_ones():

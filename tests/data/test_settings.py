@@ -3,6 +3,7 @@
 import json
 import re
 from dataclasses import fields
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 from meterveil.core.battery import Battery
 from meterveil.core.tariff import PAPER_TARIFF, Bands
 from meterveil.data import settings
+from meterveil.data.table import read_table
 from meterveil.errors import InputError
 
 NOON = np.array([720])
@@ -154,12 +156,14 @@ def examples():
 
 def test_the_examples_of_the_documentation_load(tmp_path):
     read = {"battery": settings.battery, "tariff": lambda path: settings.tariff(str(path)), "library": settings.library}
+    read["on"] = partial(read_table, appliances="all")
     loaded = [read[option](write(tmp_path / name, text)) for option, name, text in examples()]
-    battery, bands, series, library = loaded
+    battery, house, bands, series, library = loaded
     assert battery == Battery()
     assert (bands.starts, bands.prices) == ((30, 330, 960, 1140), (0.09, 0.28, 0.39, 0.28))
     assert np.diff(series.starts).tolist() == [30, 30, 30]
     assert library.names == ("kettle", "toaster")
+    assert {name: watts.max() for name, watts in house.appliances_w.items()} == {"kettle_w": 2240.0, "TV (kW)": 90.0}
 
 
 def test_the_documentation_names_every_key_of_a_battery():

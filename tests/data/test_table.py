@@ -406,6 +406,8 @@ def test_empty_cells_and_logger_words_are_gaps(tmp_path):
         ("\n\n", "is empty; give a file with readings"),
         ("time,power_w\n", "has a header but no rows"),
         ("1704844800,100\n1704844860,200\n", "has no header"),
+        ("2024-01-10 00:00,100\n2024-01-10 00:01,200\n", "has no header: its first line is 2024-01-10 00:00,100"),
+        ("10.01.2024 00:00;100,5\n10.01.2024 00:01;?\n", "add a line that names the columns"),
         ("time,power_w\n1704844800,100\n1704844860,abc\n", r"power_w, row 2: 'abc' is not a number"),
         ("time,power_w\n2024-01-10,100\nyesterday,200\n", r"time, row 2: 'yesterday' is not a stamp"),
         ("time,power_w\nmonday,100\ntuesday,200\n", r"time, row 1: 'monday' is not a stamp"),

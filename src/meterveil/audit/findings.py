@@ -14,6 +14,7 @@ from meterveil.audit.presence import Quiet, base_load_w, quiet_stretches
 from meterveil.core.arrays import BoolArray, FloatArray
 from meterveil.data.household import Household, midnight
 from meterveil.data.load import find_kind, load
+from meterveil.data.table import TRACE, is_trace
 from meterveil.errors import InputError
 
 FINE_MINUTES = 1
@@ -114,6 +115,13 @@ def load_any(path: str, house: int | None, options: dict[str, Any]) -> Household
     """Read a household; a user's own table may be coarser than a minute."""
     coarse = {"allow_coarse": True} if find_kind(path) == "table" else {}
     return load(path, house, **coarse, **options)
+
+
+def load_undefended(path: str, options: dict[str, Any]) -> Household | None:
+    """Read what the meter would show without the battery, where the file is a trace of a simulation."""
+    if find_kind(path) != "table" or "power" in options or not is_trace(path):
+        return None
+    return load_any(path, None, {**options, "power": TRACE[0]})
 
 
 def cut_out(household: Household, start: date | None, end: date | None) -> Household:

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
-from itertools import count
 from typing import TYPE_CHECKING, NamedTuple, Unpack
 
 import numpy as np
@@ -15,9 +12,10 @@ from meterveil.attackers.registry import needed_packages
 from meterveil.audit.model import OTHER, SHAPES, Model, agreeing, bridged, runs_of
 from meterveil.bench.metrics import event_detection, probability_detection
 from meterveil.core.arrays import FloatArray
-from meterveil.data.household import Household, canonical, kind
+from meterveil.data.household import Household, kind
 from meterveil.data.protocols import ON_THRESHOLD_W, on_threshold_w
 from meterveil.data.splits import Days, only_days
+from meterveil.data.submeters import name_appliances
 
 if TYPE_CHECKING:
     from meterveil.attackers.fitting import Options
@@ -31,7 +29,6 @@ SHIPPED = "shipped"
 TRAINING_DAYS = 10
 TEST_DAYS = 7
 MOST_TARGETS = 6
-UNIT_AT_END = re.compile(r"([ _]*\([kK]?(W|VA)\)|[ _][kK]?([wW]|VA|va))$")
 KNOWN_SHARE = 0.8
 LEAST_ON_MINUTES = 5
 
@@ -90,30 +87,14 @@ def choose_days(household: Household) -> tuple[Days, Days]:
 
 def metered(household: Household) -> Household:
     """Keep the well covered and used sub-meters with a known on-threshold; the most used first."""
-    named = dict(zip(_unique_names(household.appliances_w), household.appliances_w.values(), strict=True))
+    named = name_appliances(household)
     used = {
         name: int(np.sum(watts >= on_threshold_w(name)))
-        for name, watts in named.items()
+        for name, watts in named.appliances_w.items()
         if kind(name) in ON_THRESHOLD_W and np.mean(~np.isnan(watts)) >= KNOWN_SHARE / 2
     }
     names = sorted((name for name in used if used[name] >= LEAST_ON_MINUTES), key=lambda name: -used[name])
-    return replace(household, appliances_w=named).select(names[:MOST_TARGETS])
-
-
-def appliance_of(column: str) -> str:
-    """Return the appliance that a column names: `Kettle (W)`, `kettle_w` and `kettle` are the same."""
-    return canonical(UNIT_AT_END.sub("", column.strip()))
-
-
-def _unique_names(columns: Iterable[str]) -> list[str]:
-    """Name the appliance of each column; a name that is taken gets the next free number."""
-    wanted = [appliance_of(column) for column in columns]
-    names: list[str] = []
-    for name in wanted:
-        numbered = (f"{kind(name)}_{number}" for number in count(2))
-        free = (other for other in numbered if other not in (*wanted, *names))
-        names.append(name if name not in names else next(free))
-    return names
+    return named.select(names[:MOST_TARGETS])
 
 
 def train_and_score(

@@ -236,7 +236,7 @@ def check_effort(folder: Path, fresh: pd.DataFrame, runs: Sequence[Run], replace
                 raise InputError(
                     f"{path} has {row['defence']}, {row['threat'] or 'battery figures'}, with "
                     f"{_effort_text(row['seeds'], old)}; a run with {_effort_text(row['seeds_new'], new)} "
-                    "would replace it; give another folder with --results"
+                    "would replace it; give another folder with `results`"
                 )
 
 

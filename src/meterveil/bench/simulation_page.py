@@ -30,22 +30,25 @@ def figure_rows(named: Mapping[str, Figures]) -> list[list[str]]:
     return [["", *_HEADS], *([name, *_cells(row)] for name, row in named.items())]
 
 
-def write_run(run: Run, folder: Path) -> Path:
-    """Write trace, summary and page of a run into a folder; return the page."""
+def write_run(run: Run, folder: Path, read: Section | None = None, found: Mapping[str, Any] | None = None) -> Path:
+    """Write trace, summary and page of a run into a folder; return the page.
+
+    `read` and `found` say what a reader finds before and after, for the page and for the summary.
+    """
     outputs.folder(folder, RUN_FILES)
     table = pa.Table.from_pandas(run.table(), preserve_index=False)
     marked = table.replace_schema_metadata({**(table.schema.metadata or {}), b"generator": b"meterveil"})
     outputs.write_all(
         {
             folder / "trace.parquet": lambda temporary: pq.write_table(marked, temporary),
-            folder / "summary.json": outputs.text_writer(json.dumps(summary(run), indent=1) + "\n"),
-            folder / "day.html": outputs.text_writer(run_page(run)),
+            folder / "summary.json": outputs.text_writer(json.dumps(summary(run, found), indent=1) + "\n"),
+            folder / "day.html": outputs.text_writer(run_page(run, read)),
         }
     )
     return folder / "day.html"
 
 
-def summary(run: Run) -> dict[str, Any]:
+def summary(run: Run, found: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """Return settings and figures of a run as plain JSON values."""
     setup, days = run.setup, run.days()
     return {
@@ -64,17 +67,19 @@ def summary(run: Run) -> dict[str, Any]:
         "tariff": settings.tariff_values(setup.tariff),
         "library": {"source": setup.library.source, "digest": setup.library.digest()},
         "total": figures(run)._asdict(),
+        "uses_found": None if found is None else dict(found),
         "by_day": [{"day": day.isoformat(), **figures(run.day(day))._asdict()} for day in days],
     }
 
 
-def run_page(run: Run) -> str:
+def run_page(run: Run, read: Section | None = None) -> str:
     """Show the first day in full and, where there are more, the figures of every day."""
     days = run.days()
     first = run.day(days[0])
     heading = f"{days[0]:%A %d %B %Y}, {run.defence}"
     table = figure_rows({run.defence: figures(first)})
     sections = [Section(heading, caption(first), table, day_figure(first))]
+    sections += [read] if read else []
     if len(days) > 1:
         rows = {str(day): figures(run.day(day)) for day in days} | {"all": figures(run)}
         sections.append(Section(f"{len(days)} days", "", figure_rows(rows), days_figure(run)))

@@ -7,6 +7,7 @@ the one they read. No day that the paper evaluates is ever learned from.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import date
@@ -26,6 +27,7 @@ from meterveil.data.protocols import (
     Dataset,
     EvaluationDay,
     Protocol,
+    on_threshold_w,
 )
 from meterveil.data.splits import HELD_OUT_COVERAGE, Days, check_recorded, day_coverage, only_days
 from meterveil.errors import InputError
@@ -37,6 +39,13 @@ DAY_LABELS: Mapping[DayChoice, str] = {"paper": "paper", "many": "held_out"}
 SYNTHETIC_TARGETS = ("fridge", "kettle", "microwave", "dishwasher")
 _TRAINING_SHARE = 0.7
 _FEWEST_DAYS = 4
+
+FEWEST_OWN_DAYS = 7
+"""Days of one's own house below which figures are noise: five to learn from and two to read."""
+_OWN_COVERAGE = 0.8
+_MOST_OWN_TARGETS = 6
+_LEAST_ON_MINUTES = 5
+"""Minutes in use among the training days below which there is nothing to learn."""
 
 OTHER_HOUSE_TARGETS: Mapping[str, tuple[str, ...]] = {
     "ukdale": PROTOCOLS["ukdale"].targets,
@@ -223,6 +232,45 @@ def synthetic_trial(household: Household, days: DayChoice, seed: int = 0) -> Tri
     targets = protocol.present_targets(household, test[0]) if days == "paper" else SYNTHETIC_TARGETS
     chosen = test if days == "many" else test[:1]
     return own_house(protocol, training, chosen, targets, seed, SYNTHETIC_TARGETS, DAY_LABELS[days])
+
+
+def own_trial(household: Household, seed: int = 0) -> Trial:
+    """Split one's own sub-metered house: attackers learn from its first days and read all later ones.
+
+    Targets are the appliances that were used on the training days, the most used first.
+    """
+    if not household.appliances_w:
+        raise InputError(
+            f"{household.name} has no columns of single appliances; an evaluation compares what attackers read "
+            "with such sub-meters. Name their columns (appliances=all), or use meterveil simulate, which needs "
+            "the meter alone"
+        )
+    covered = tuple(day for day, share in day_coverage(household).items() if share >= _OWN_COVERAGE)
+    if len(covered) < FEWEST_OWN_DAYS:
+        raise InputError(
+            f"{household.name} has {len(covered)} whole days on which the meter and every appliance know "
+            f"{_OWN_COVERAGE:.0%} of the minutes; an evaluation needs {FEWEST_OWN_DAYS}, better a month: give a "
+            "longer record, or name only the well covered columns (appliances=...)"
+        )
+    count = round(len(covered) * _TRAINING_SHARE)
+    training, test = covered[:count], covered[count:]
+    learned = only_days(household, training)
+    minutes = {name: int(np.sum(w >= on_threshold_w(name))) for name, w in learned.appliances_w.items()}
+    used = sorted((name for name in minutes if minutes[name] >= _LEAST_ON_MINUTES), key=lambda name: -minutes[name])
+    if not used:
+        limits = ", ".join(f"{name} {on_threshold_w(name):g} W" for name in minutes)
+        raise InputError(
+            f"no appliance of {household.name} was in use for {_LEAST_ON_MINUTES} minutes from {training[0]} to "
+            f"{training[-1]} (in use means at least: {limits}); give a longer record or other columns"
+        )
+    house = (cast(Dataset, re.sub(r"[^\w.-]+", "-", household.name)), 1)
+    return Trial(
+        training=(HouseDays(*house, training),),
+        test=HouseDays(*house, test),
+        targets=tuple(used[:_MOST_OWN_TARGETS]),
+        days=_span(test),
+        seed=seed,
+    )
 
 
 def evaluation_day_trial(row: EvaluationDay, household: Household) -> Trial:

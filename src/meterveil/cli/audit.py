@@ -42,7 +42,7 @@ def audit(
     """Read appliances, sleep and absence out of a meter; write a page and a summary."""
     from meterveil.audit.audit_page import FILES, write_audit
     from meterveil.audit.findings import audit as read
-    from meterveil.audit.findings import cut_out, load_any
+    from meterveil.audit.findings import cut_out, load_any, load_undefended
     from meterveil.audit.model import load_model
     from meterveil.cli.tables import show_file
     from meterveil.data import outputs
@@ -62,6 +62,9 @@ def audit(
     result = read(household, model)
     trained = _train(household, model, seed, thorough) if not (no_train or result.is_coarse) else None
     _show(result, trained)
+    undefended = load_undefended(path, options)
+    if undefended and not result.is_coarse:
+        _compare(result, cut_out(undefended, begin, end), model)
     show_file("page", write_audit(result, model, trained, folder, shown))
 
 
@@ -93,3 +96,13 @@ def _show(result: Audit, trained: Trained | None) -> None:
         show_table(use_rows(result), "read by the shipped model", ["mostly at", "sure of"])
     if trained:
         show_table(score_rows(trained), f"scored on {len(trained.test)} later days", ["attacker"])
+
+
+def _compare(result: Audit, undefended: Household, model: Model) -> None:
+    """Print what the same days show without the battery."""
+    from meterveil.audit import before_after as reader
+    from meterveil.cli.tables import show_line, show_table
+
+    found = reader.compare(model, undefended.aggregate_w, result.household.aggregate_w)
+    show_table(reader.found_rows(found, undefended.aggregate_w), reader.TITLE)
+    show_line(reader.CAUTION)

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from meterveil.bench.evaluate import Result, Spec
     from meterveil.bench.results import ThreatModel
     from meterveil.bench.trial import Houses, Trial
+    from meterveil.data.household import Household
     from meterveil.defenders.defence import Defence
 
 
@@ -33,10 +34,17 @@ def evaluate(
     ],
     *,
     on: Annotated[
-        str, typer.Option(help="redd or ukdale for the paper's house of a data set, or synthetic.")
+        str,
+        typer.Option(
+            help="redd or ukdale for the paper's house of a data set, synthetic, or the path of your own house: "
+            "a table with the meter and its appliances, or any source of `meterveil data show`."
+        ),
     ] = opt.SYNTHETIC,
     days: Annotated[
-        str, typer.Option(help="paper for its test day; many for all held-out days, SoC carried over.")
+        str,
+        typer.Option(
+            help="paper for its test day; many for all held-out days, SoC carried over. In your own house always many."
+        ),
     ] = "paper",
     threat: Annotated[
         str, typer.Option(help="fixed (attackers never saw the defence), adaptive, or both.")
@@ -56,6 +64,12 @@ def evaluate(
     results: Annotated[Path, typer.Option(help="Folder of the results table.")] = Path("out/results"),
     out: opt.Out = Path("out/evaluate"),
     pictures: opt.Pictures = None,
+    house: opt.House = None,
+    timestamp: opt.Timestamp = None,
+    power: opt.Power = None,
+    unit: opt.Unit = None,
+    timezone: opt.Timezone = None,
+    appliances: opt.Appliances = None,
 ) -> None:
     """Measure defences: what attackers still read with each, and what the battery does.
 
@@ -81,7 +95,8 @@ def evaluate(
     own_battery = settings.battery(battery) if battery else None
     own_tariff = settings.tariff(tariff) if tariff else None
     setup = common_setup(tested, library, own_battery, own_tariff, seed)
-    trial, houses = _trial(on, days, data, seed)
+    reading = opt.reading(timestamp, power, unit, timezone, appliances)
+    trial, houses = _trial(on, days, data, seed, house, reading)
     measured = _measure(Spec(trial, setup, named, seeds, copies), tested, houses, workers, results)
     if pictures:
         _save(measured, pictures)
@@ -103,23 +118,57 @@ def _attackers(threat: str, attackers: str) -> dict[ThreatModel, tuple[str, ...]
     return {model: names or default for model, default in DEFAULT_ATTACKERS.items() if model in threats}
 
 
-def _trial(on: str, days: str, data: Path | None, seed: int) -> tuple[Trial, Houses]:
+def _trial(
+    on: str, days: str, data: Path | None, seed: int, house: int | None, reading: Mapping[str, object]
+) -> tuple[Trial, Houses]:
     """Load the house and choose training and test days."""
-    from meterveil.bench.trial import check_days, protocol_trial, synthetic_trial
+    from meterveil.bench.trial import check_days, own_trial, protocol_trial, synthetic_trial
     from meterveil.data.load import load
     from meterveil.data.protocols import PROTOCOLS
 
     chosen = check_days(days)
-    if on == opt.SYNTHETIC:
+    if on not in (opt.SYNTHETIC, *PROTOCOLS):
+        household = _own_house(on, house, reading)
+        trial = own_trial(household, seed)
+        _describe(trial, household)
+    elif house is not None or reading:
+        raise InputError(f"--on {on} needs neither --house nor columns; they are for your own house, --on PATH")
+    elif on == opt.SYNTHETIC:
         household = load(opt.SYNTHETIC)
         trial = synthetic_trial(household, chosen, seed)
-    elif on in PROTOCOLS:
+    else:
         protocol = PROTOCOLS[on]
         household = load(data_folder(data) / protocol.dataset, protocol.house)
         trial = protocol_trial(protocol, household, chosen, seed)
-    else:
-        raise InputError(f"--on {on!r} is unknown; known are {', '.join(PROTOCOLS)} and {opt.SYNTHETIC}")
     return trial, {trial.test.key: household}
+
+
+def _own_house(path: str, house: int | None, reading: Mapping[str, object]) -> Household:
+    """Read a meter and its appliances; every further column of a table is one unless they are named."""
+    from meterveil.data.load import find_kind, load
+    from meterveil.data.protocols import PROTOCOLS
+    from meterveil.data.submeters import name_appliances
+
+    if not Path(path).exists():
+        known = f"known are {', '.join(PROTOCOLS)}, {opt.SYNTHETIC} and the path of your own house"
+        raise InputError(f"--on {path!r} is unknown and no file or folder; {known}")
+    opt.check_applies(path, house, reading)
+    every = {"appliances": "all"} if find_kind(path) == "table" else {}
+    return name_appliances(load(path, house, **every | dict(reading)))
+
+
+def _describe(trial: Trial, household: Household) -> None:
+    """Print which appliances are read on which days, and which are left out."""
+    from meterveil.cli.tables import show_line, show_notes
+
+    days = f"{len(trial.training[0].days)} days and read the {len(trial.test.days)} later ones"
+    show_notes(household.notes)
+    show_line(f"Attackers learn {', '.join(trial.targets)} from {days}.")
+    rest = [name for name in household.appliances_w if name not in trial.targets]
+    if rest:
+        show_notes(
+            [f"left out: {', '.join(rest)}; hardly used on the days to learn from, or not among the six most used"]
+        )
 
 
 def _measure(spec: Spec, tested: Sequence[Defence], houses: Houses, workers: int, folder: Path) -> list[Result]:

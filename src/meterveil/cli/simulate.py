@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from importlib.util import find_spec
 from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -12,11 +13,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from meterveil.cli import options as opt
+from meterveil.errors import how_to_install
 
 if TYPE_CHECKING:
     from meterveil.core.battery import Battery
     from meterveil.data.simulation import Run
     from meterveil.defenders.run_folder import TrainedRun
+    from meterveil.plots.html import Section
 
 _BATTERY = "Battery"
 _PROGRESS_FROM_DAYS = 8
@@ -118,7 +121,7 @@ def simulate(
     with steps(days, "days", is_shown=days >= _PROGRESS_FROM_DAYS) as on_day:
         run = run_simulation(household, title, first, days, setup, on_day, policy)
     _show(run, trained)
-    show_file("page", write_run(run, folder))
+    show_file("page", write_run(run, folder, *_read(run)))
 
 
 def _default_defence(battery: Battery | None) -> str:
@@ -155,6 +158,30 @@ def _show(run: Run, trained: TrainedRun | None) -> None:
     rows["all" if rows else str(days[0])] = run
     table = figure_rows({name: figures(part) for name, part in rows.items()})
     show_table(table, f"{run.household}: {run.defence}, local time {run.minutes.tz}")
+
+
+def _read(run: Run) -> tuple[Section | None, dict[str, dict[str, int]] | None]:
+    """Print what the shipped model finds before and after, and return it for the page and the summary."""
+    import numpy as np
+
+    from meterveil.audit import before_after as reader
+    from meterveil.audit.model import load_model
+    from meterveil.cli.tables import show_line, show_notes, show_table
+    from meterveil.plots.html import Section
+
+    if find_spec("onnxruntime") is None:
+        show_notes([f"to see what a reader finds before and after, install one: {how_to_install('audit')}"])
+        return None, None
+    if np.isnan(run.load_w).all():
+        return None, None
+    found = reader.compare(load_model(), run.load_w, run.meter_w)
+    rows = reader.found_rows(found, run.load_w)
+    if len(rows) > 1:
+        show_table(rows, reader.TITLE)
+    else:
+        show_line(f"{reader.TITLE}: no appliance of which it is sure, neither before nor after.")
+    show_line(reader.CAUTION)
+    return Section(reader.TITLE, reader.EXPLANATION, rows), {name: part._asdict() for name, part in found.items()}
 
 
 def _seen(trained: TrainedRun, run: Run) -> list[str]:

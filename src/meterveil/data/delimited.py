@@ -26,6 +26,10 @@ CONTROL_CHARACTERS = [chr(code) for code in range(32) if chr(code) not in "\t\n\
 """Characters of which a text file has at most one kind."""
 
 
+VALUE = re.compile(r"[-+.]?\d|[-+]?(inf|nan)", re.I)
+"""Start of a number or of a time stamp; the name of a column starts otherwise."""
+
+
 class Dialect(NamedTuple):
     """Format of a text table."""
 
@@ -80,7 +84,7 @@ def sniff(path: Path) -> Dialect:
     repeated = [name for name in columns if columns.count(name) > 1 and name]
     if repeated:
         raise InputError(f"{path} has two columns named {repeated[0]}; give each column its own name")
-    if all(_is_number(name) for name in columns):
+    if all(name in MISSING or VALUE.match(name) for name in columns):
         raise InputError(f"{path} has no header: its first line is {header[:60]}; add a line that names the columns")
     decimal = _decimal([line for _, line in lines[1:]], separator)
     return Dialect(separator, decimal, encoding, columns, header_line)

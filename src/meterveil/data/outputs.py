@@ -30,7 +30,7 @@ def writing(what: Path) -> Iterator[None]:
         yield
     except OSError as error:
         reason = error.strerror or str(error)
-        raise InputError(f"cannot write {what}: {reason}; choose another place with --out") from error
+        raise InputError(f"cannot write {what}: {reason}; choose another place with `out`") from error
 
 
 def folder(path: Path, files: Iterable[str]) -> Path:
@@ -45,7 +45,7 @@ def folder(path: Path, files: Iterable[str]) -> Path:
         foreign = [name for name in files if (path / name).exists() and not _is_ours(path / name)]
         if foreign:
             raise InputError(
-                f"{path} holds {', '.join(foreign)} that {GENERATOR} did not write; give --out another folder"
+                f"{path} holds {', '.join(foreign)} that {GENERATOR} did not write; give `out` another folder"
             )
         _check_place(path)
     return path

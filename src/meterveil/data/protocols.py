@@ -28,6 +28,9 @@ ON_THRESHOLD_W: dict[str, float] = {
 }
 """Lowest minute mean at which an appliance is on, for truth and prediction alike (D10)."""
 
+OTHER_ON_W = 50.0
+"""The same for any other appliance: above the standby of most devices, below the power of those in use."""
+
 STATES = ("up", "retired", "meal")
 """States of a day that attackers read as further appliances of 0 or 1 W (`data.states`).
 
@@ -166,9 +169,4 @@ def on_threshold_w(appliance: str) -> float:
     """Return the on-threshold of an appliance; `kitchen_outlets_2` counts as `kitchen_outlets`."""
     if appliance in STATES:
         return STATE_ON_W
-    known = kind(appliance)
-    if known not in ON_THRESHOLD_W:
-        raise InputError(
-            f"there is no on-threshold for {appliance}; there are thresholds for {', '.join(ON_THRESHOLD_W)}"
-        )
-    return ON_THRESHOLD_W[known]
+    return ON_THRESHOLD_W.get(kind(appliance), OTHER_ON_W)

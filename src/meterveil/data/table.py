@@ -42,6 +42,9 @@ NOT_POWER = re.compile(
     r"reactive|volt|current|ampere|freq|temp|humid|price|cost|tariff|factor|intensity|index|export|solar|issues", re.I
 )
 
+TRACE = ("load_w", "battery_w", "meter_w")
+"""Columns of trace.parquet, which `meterveil simulate` writes: the last one is what the meter shows."""
+
 UNITS: dict[str, float] = {"W": 1.0, "kW": 1e3, "VA": 1.0, "kVA": 1e3, "Wh": 1.0, "kWh": 1e3}
 """Unit -> watts, volt-amperes or watt-hours."""
 SPELLINGS = {name.lower(): name for name in UNITS} | {
@@ -91,6 +94,8 @@ def read_table(
     reader = _Reader(path, table, stamps.seconds, allow_coarse)
     values = reader.values(mains)
     mains_unit, notes = find_unit(f"{path}: {mains}", mains, values[reader.order], unit)
+    if columns.is_trace and power is None:
+        notes += ("a trace of meterveil simulate: read as its meter shows it, with the battery",)
     if reader.step_s > 60.0:
         notes += (f"readings are {reader.step_s:g} s apart: each is held, appliances are blurred",)
     counts_up = reader.is_register(values, mains_unit)
@@ -101,6 +106,11 @@ def read_table(
         submeters[column] = reader.series(column, values, own, reader.is_register(values, own, counts_up))
         units[column] = _power_unit(own)
     return to_household(name or path.stem, aggregate, submeters, stamps.timezone, units, (*stamps.notes, *notes))
+
+
+def is_trace(path: str | Path) -> bool:
+    """Tell whether a table is the trace of a simulation."""
+    return _Columns(readable_file(path)).is_trace
 
 
 def _joined(table: pa.Table, columns: Sequence[str]) -> pa.ChunkedArray:
@@ -127,6 +137,7 @@ class _Columns:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.names = [name for name in column_names(path) if name]
+        self.is_trace = set(TRACE) <= set(self.names)
 
     def stamps(self, given: str | None) -> tuple[str, ...]:
         """Return the column of stamps, or the two of date and time of day."""
@@ -148,6 +159,8 @@ class _Columns:
         """Return the column of the whole house's power or energy."""
         if given is not None:
             return self._known(given)
+        if self.is_trace:
+            return TRACE[-1]
         others = [name for name in self.names if name not in stamps]
         candidates = [name for name in others if not NOT_POWER.search(name)] or others
         for pattern in (WHOLE_HOUSE, POWER):
@@ -164,6 +177,8 @@ class _Columns:
 
     def appliances(self, given: Sequence[str] | str | None, table: pa.Table, taken: Sequence[str]) -> list[str]:
         """Return the columns of the wanted sub-meters."""
+        if given == "all" and self.is_trace:
+            return []
         if given == "all":
             free = [name for name in self.names if name not in taken and not NOT_POWER.search(name)]
             numeric = [name for name in free if is_number_column(table[name])]

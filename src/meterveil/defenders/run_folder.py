@@ -167,7 +167,7 @@ def make_room(folder: Path, method: str, *, replace_unfinished: bool = False) ->
             "give `out` another folder, or remove this one"
         )
     if document["status"] != FINISHED and not replace_unfinished:
-        raise InputError(f"{folder} holds an unfinished training; add --resume, or give `out` another folder")
+        raise InputError(f"{folder} holds an unfinished training; add `resume`, or give `out` another folder")
     for name in (CHECKPOINT, LIBRARY, "probe.json", RUN):
         (folder / name).unlink(missing_ok=True)
 

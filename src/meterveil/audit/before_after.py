@@ -1,0 +1,57 @@
+"""Uses that the shipped model finds in a meter without a battery, and with it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from meterveil.audit.model import SHAPES, Model, Reading, agreeing
+from meterveil.core.arrays import FloatArray
+from meterveil.plots.look import readable
+
+TITLE = "What a reader finds without the battery (before) and with it (after)"
+CAUTION = (
+    "This reader ships with meterveil and has never seen a defence. A reader who knows the defence finds more: "
+    "docs/threat-model.md has the figures."
+)
+EXPLANATION = (
+    "Uses of appliances that the reader calls likely or almost certain. The last column counts "
+    "the uses of before that are also found after, at the same time. Uses that are only found after are mistakes of "
+    f"the reader. {CAUTION}"
+)
+
+
+class Found(NamedTuple):
+    """Uses of one appliance that the reader is sure of: without the battery, with it, and in both."""
+
+    before: int
+    after: int
+    still: int
+
+
+def compare(model: Model, load_w: FloatArray, meter_w: FloatArray) -> dict[str, Found]:
+    """Read the same minutes without and with the battery; return what was found of each appliance."""
+    before, after = model.read(load_w), model.read(meter_w)
+    found = {}
+    for name in SHAPES:
+        first, second = _sure_runs(before, name), _sure_runs(after, name)
+        still = int(agreeing(first, second, len(load_w)).sum())
+        found[name] = Found(len(first), len(second), still)
+    return found
+
+
+def found_rows(found: Mapping[str, Found], load_w: FloatArray) -> list[list[str]]:
+    """Tabulate the appliances of which at least one use was found, the head first."""
+    days = max(float(np.sum(~np.isnan(load_w))) / 1440.0, 1e-9)
+    rows = [["uses a day", "before", "after", "still found"]]
+    for name, (before, after, still) in found.items():
+        if before or after:
+            share = f"{still} of {before}" if before else ""
+            rows.append([readable(name), f"{before / days:.1f}", f"{after / days:.1f}", share])
+    return rows
+
+
+def _sure_runs(reading: Reading, name: str) -> list[tuple[int, int]]:
+    return [(use.start, use.end) for use in reading.uses if use.appliance == name and use.is_sure]
