@@ -184,7 +184,7 @@ def test_simulate_writes_a_trace_a_summary_and_a_page(meterveil, tmp_path):
 
 
 def test_without_a_reader_simulate_says_how_to_install_one(meterveil, monkeypatch):
-    monkeypatch.setattr("meterveil.cli.simulate.find_spec", lambda name: None)
+    monkeypatch.setattr(sys.modules["meterveil.cli.simulate"], "find_spec", lambda name: None)
     result = meterveil("simulate", "--defence", "none")
     assert result.exit_code == 0, result.output
     assert "to see what a reader finds before and after, install one: .venv/bin/pip install" in result.output
@@ -276,7 +276,7 @@ def test_figures_are_whole_and_under_their_heads_at_every_width(meterveil, monke
     result = meterveil("simulate", "--days", "2", "--defence", "flat", "--start", "2024-04-15")
     assert result.exit_code == 0, result.output
     lines = [line for line in result.output.splitlines() if not line.startswith("note:")]
-    table = lines[1 : lines.index(next(line for line in lines if line.startswith("page:")))]
+    table = lines[1 : lines.index(next(line for line in lines if line.startswith("What a reader")))]
     assert max(map(len, table)) <= width
     assert all(line == line.rstrip() for line in lines)
     total = summary_of("synthetic-flat")["total"]
