@@ -43,11 +43,11 @@ _SHARES = (1.0, 0.75, 0.5, 0.25, 0.0)
 _REPEATS = 4
 """Random draws of the defence on the validation days."""
 
-
 Inversion = Callable[[Meter, Setup], FloatArray]
 """(meter as it is shown, with gaps filled; battery, library and tariff) -> estimate of the load, (batch, minute).
 
 A policy may offer one as its method `invert`. It knows the settings of the defence, never the load or the dice.
+Raise `VERSION` when an inversion is added or changed: stored fits belong to the inputs that they were made with.
 """
 
 
