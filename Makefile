@@ -51,6 +51,7 @@ figures: bench                 ## draw every picture and fill every table of REA
 	$(BIN)/python -m experiments.demo_picture
 	$(BIN)/meterveil report --leaderboards docs/img
 	$(BIN)/python -m experiments.alignment --picture
+	$(BIN)/python -m experiments.behaviour --picture
 	$(BIN)/python -m experiments.training_observations --picture
 	$(BIN)/python -m experiments.presence_check
 	$(BIN)/python -m experiments.plants --picture
@@ -68,6 +69,10 @@ reproduce: $(VENV)/.dev        ## measure every table of the paper and every stu
 	$(BIN)/meterveil attack ukdale --results results --held-out --reserve-days 40 --attackers $(SOME)
 	$(BIN)/meterveil attack ukdale --results results --aggregate submeters --attackers co,fhmm,mean,off,prior
 	$(BIN)/python -m experiments.informed_attack --library out/library.json
+	$(BIN)/python -m experiments.behaviour --library out/library.json
+	$(BIN)/python -m experiments.behaviour --library out/library.json --houses ukdale_1 --meters "1 min, 10 W" "15 min" "30 min"
+	$(BIN)/python -m experiments.crossing --library out/library.json
+	$(BIN)/python -m experiments.seconds --library out/library.json
 	$(BIN)/python -m experiments.adaptive_curve redd random_equal
 	$(BIN)/python -m experiments.adaptive_curve redd random_equal --attackers seq2point --epochs 3 10 30
 	$(BIN)/python -m experiments.alignment --library out/library.json

@@ -1,6 +1,6 @@
 """Measure attackers without sub-meters in your house: `python -m experiments.crossing --houses ukdale_2`.
 
-Makes results/study_crossing.csv, the table "Without sub-meters in your house" of docs/evaluation.md. The attacker
+Makes results/study_crossing.csv, the table "Without sub-meters in your house" of docs/behaviour.md. The attacker
 knows defence, battery and tariff (D17) and learns from other houses, masked by the same defence. The prior beside
 it knows the habits of those houses only.
 """
@@ -21,7 +21,7 @@ from meterveil.data.splits import HELD_OUT_COVERAGE, Days, day_coverage
 from meterveil.defenders.defence import common_setup, find_defences
 
 NAME = "crossing"
-DEFENCES = ("none", "random_equal:8", "flat", "flat_decoys")
+DEFENCES = ("none", "random_equal:8", "flat", "flat_decoys", "veil")
 MOST_DAYS = 40
 """Days of each house that attackers learn from, spread evenly over its record."""
 

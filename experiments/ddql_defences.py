@@ -16,7 +16,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from experiments.untrained_defences import PAGE, put, table
+from experiments.study import put, table
+from experiments.untrained_defences import PAGE
 from meterveil.core.arrays import KWH_PER_W_MINUTE
 from meterveil.core.battery import Battery
 from meterveil.core.rollout import Policy, Trace, rollout, trace_cost

@@ -1,6 +1,6 @@
 """Measure what a meter of seconds shows of a battery that acts once a minute: `python -m experiments.seconds`.
 
-Makes results/study_seconds.csv, the rows "1 s" and "10 s" of the table "Which meter" of docs/evaluation.md. The meter
+Makes results/study_seconds.csv, the rows "1 s" and "10 s" of the table "Which meter" of docs/behaviour.md. The meter
 shows the load of each second plus the battery's power, which is constant within a minute (D19): steps between
 minutes are hidden, steps within a minute are not. The reader looks for rises and equal falls of the size and
 duration that it learned from unprotected days. With a battery it leaves the steps between minutes out, and
@@ -37,7 +37,7 @@ from meterveil.defenders.defence import Defence, common_setup, find_defences
 from meterveil.errors import InputError
 
 NAME = "seconds"
-DEFENCES = ("none", "random_equal:8", "flat", "flat_decoys")
+DEFENCES = ("none", "random_equal:8", "flat", "flat_decoys", "veil")
 INTERVALS_S = (1, 10, 60)
 SYNTHETIC_SEEDS = (0, 1, 2)
 SYNTHETIC_DAYS = 28

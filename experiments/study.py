@@ -62,3 +62,17 @@ def record(
     text = table.sort_values(order, kind="stable").to_csv(index=False, float_format=f"%.{DIGITS}g")
     runs = read_runs(folder) | {key: Run(key, settings, commit=current_commit())}
     outputs.write_all({path: outputs.text_writer(text), folder / RUNS: outputs.text_writer(runs_text(runs.values()))})
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]], texts: int = 1) -> str:
+    """Write a Markdown table whose first columns are texts and the others numbers."""
+    rule = [*["---"] * texts, *["---:"] * (len(head) - texts)]
+    return "\n".join(f"| {' | '.join(row)} |" for row in (head, rule, *rows))
+
+
+def put(page: str, mark: str, text: str) -> str:
+    """Replace the text between two marks of a page."""
+    begin, end = f"<!-- {mark} -->", f"<!-- end of {mark} -->"
+    before, rest = page.split(begin)
+    _, after = rest.split(end)
+    return f"{before}{begin}\n{text}\n{end}{after}"

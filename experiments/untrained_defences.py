@@ -6,13 +6,13 @@ METERVEIL_DATA names the folder with ukdale and redd. No attacker is involved.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import date, timedelta
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
+from experiments import study
 from meterveil.core.arrays import KWH_PER_W_MINUTE, FloatArray
 from meterveil.core.battery import Battery
 from meterveil.core.rollout import Trace, rollout, trace_cost
@@ -113,7 +113,7 @@ def short_table(record: str, figures: dict[str, Figures]) -> str:
         (f"`{name}`", *WORDS[name], f"{part.kwh.mean():.2f}", spread(part.soc), f"{part.neutral:z.3f}")
         for name, part in figures.items()
     ]
-    return f"Figures: {record}.\n\n{table(SHORT_HEAD, rows, texts=3)}"
+    return f"Figures: {record}.\n\n{study.table(SHORT_HEAD, rows, texts=3)}"
 
 
 def long_table(record: str, figures: dict[str, Figures]) -> str:
@@ -126,13 +126,7 @@ def long_table(record: str, figures: dict[str, Figures]) -> str:
         )
         for name, part in figures.items()
     ]
-    return f"### {record}\n\n{table(LONG_HEAD, rows)}"
-
-
-def table(head: Sequence[str], rows: Sequence[Sequence[str]], texts: int = 1) -> str:
-    """Write a Markdown table whose first columns are texts and the others numbers."""
-    rule = [*["---"] * texts, *["---:"] * (len(head) - texts)]
-    return "\n".join(f"| {' | '.join(row)} |" for row in (head, rule, *rows))
+    return f"### {record}\n\n{study.table(LONG_HEAD, rows)}"
 
 
 def spread(values: FloatArray) -> str:
@@ -140,21 +134,13 @@ def spread(values: FloatArray) -> str:
     return f"{values.mean():.2f} ± {values.std():.2f}"
 
 
-def put(page: str, mark: str, text: str) -> str:
-    """Replace the text between two marks of a page."""
-    begin, end = f"<!-- {mark} -->", f"<!-- end of {mark} -->"
-    before, rest = page.split(begin)
-    _, after = rest.split(end)
-    return f"{before}{begin}\n{text}\n{end}{after}"
-
-
 def main() -> None:
     """Measure all defences and fill the tables."""
     figures = {title: {name: measure(name, record) for name in DEFENDERS} for title, record in records().items()}
     longest = list(figures)[-1]
-    page = put(PAGE.read_text(), "defences", short_table(longest, figures[longest]))
+    page = study.put(PAGE.read_text(), "defences", short_table(longest, figures[longest]))
     long_tables = "\n\n".join(long_table(title, part) for title, part in figures.items())
-    PAGE.write_text(put(page, "figures", long_tables))
+    PAGE.write_text(study.put(page, "figures", long_tables))
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from experiments import reading, seconds
+from experiments import behaviour, reading, seconds, study
 from meterveil.attackers.protocol import Prediction
 from meterveil.data import synthetic
 from meterveil.data.protocols import STATES, on_threshold_w
@@ -59,3 +59,32 @@ def test_a_battery_that_acts_once_a_minute_hides_no_use_from_a_meter_of_one_seco
         f1[name] = reading.detected("f1", counts.sum(axis=1))
     assert f1["none"] > 0.6
     assert f1["flat"] > 0.8 * f1["none"]
+
+
+def test_the_page_is_made_from_the_recorded_figures(tmp_path, monkeypatch):
+    page, saved = tmp_path / "page.md", []
+    page.write_text(
+        "".join(f"<!-- {mark} -->\nold\n<!-- end of {mark} -->\n" for mark in ("people", "meters", "crossing"))
+    )
+    monkeypatch.setattr(behaviour, "PAGE", page)
+    monkeypatch.setattr(behaviour, "save", lambda figure, path, width: saved.append(figure))
+    interval = {"value": 0.5, "low": 0.4, "high": 0.6}
+    metrics = [*behaviour.PANELS, "kettle_use_recall", "up_close", "f1"]
+    for meter in ("1 min", "30 min"):
+        rows = [
+            {"dataset": "ukdale_1", "row": name, "attacker": attacker, "metric": metric, **interval}
+            for name in ("none", "flat")
+            for attacker in reading.ATTACKERS
+            for metric in metrics
+        ]
+        labelled = [{**row, "meter": meter, "note": "learned from ukdale 2"} for row in rows]
+        study.record(tmp_path, "behaviour", "b", labelled, {}, reading.KEYS)
+    study.record(tmp_path, "crossing", "c", rows, {})
+    by_second = [{"dataset": "synthetic", "row": "none", "meter": "1 s", "metric": "kettle_use_f1", "value": 0.9}]
+    study.record(tmp_path, "seconds", "s", by_second, {})
+    behaviour.main(["--picture", "--results", str(tmp_path)])
+    text = page.read_text()
+    assert "old" not in text
+    assert "| uses of the kettle found, F1 | 1 s | 0.90 |  |  |" in text
+    assert "| first activity, error in minutes | 30 min | 0 | 0 | 0 |" in text
+    assert [len(figure.layout.annotations) for figure in saved] == [len(behaviour.PANELS)] * 2

@@ -126,7 +126,7 @@ def test_untrained_defences_are_tabulated(house):
     figures = {name: untrained_defences.measure(name, house.learning) for name in ("none", "flat")}
     assert figures["none"].kwh.max() == 0.0 < figures["flat"].kwh.min()
     table = untrained_defences.long_table("two days", figures)
-    assert untrained_defences.put("<!-- x -->old<!-- end of x -->", "x", table).count("`flat`") == 1
+    assert study.put("<!-- x -->old<!-- end of x -->", "x", table).count("`flat`") == 1
 
 
 @pytest.mark.slow

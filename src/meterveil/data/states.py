@@ -1,4 +1,4 @@
-"""States of a day that follow from uses of appliances: up, retired, meal begun (docs/evaluation.md).
+"""States of a day that follow from uses of appliances: up, retired, meal begun (docs/behaviour.md).
 
 A state begins at some minute and lasts until midnight. Its probability at a minute is thus the probability
 that it has begun by then, and the minute at which it passes one half is the median of the time it began. An
