@@ -71,6 +71,8 @@ def nothing_running(library: Library, batch: int) -> Replay:
 def issue(replay: Replay, command: Command) -> Replay:
     """Give the command to the households that wait for one; the others keep theirs."""
     keep = replay.running
+    if not keep.any():
+        return Replay(command, np.zeros(len(keep), dtype=np.int64), ~keep)
     merged = Command(*(np.where(keep, old, new) for old, new in zip(replay.command, command, strict=True)))
     return Replay(merged, np.where(keep, replay.elapsed, 0), np.ones_like(keep))
 

@@ -35,6 +35,7 @@ class View(NamedTuple):
     price: FloatArray  # (batch,)
     chance: FloatArray  # (batch, 2) independent uniform numbers in [0, 1): the only randomness
     waits: BoolArray  # (batch,) needs a command; commands for the others are ignored
+    allowed: Connection | None = None  # `battery.connection` of the load, where it is known already
 
 
 class Policy(Protocol):
@@ -102,7 +103,7 @@ def advance(
     load_w, clock, price, new_day, chance, allowed = minute
     state = bt.start_day(control.state, new_day)
     waits = ~control.replay.running
-    view = View(battery, library, state, load_w, control.meter_w, clock, price, chance, waits)
+    view = View(battery, library, state, load_w, control.meter_w, clock, price, chance, waits, allowed)
     command, memory = policy.decide(view, control.memory)
     replay = executor.issue(control.replay, command)
     state, replay, power_w = executor.tick(battery, library, state, replay, load_w, allowed)

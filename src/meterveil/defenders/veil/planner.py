@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise, product
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -45,35 +45,37 @@ class Planner:
         slot = situation.minute_of_day // SLOT_MINUTES
         for now in np.unique(slot):
             rows = np.flatnonzero(slot == now)
-            scores[rows] = -self._cost(_rows(situation, rows), int(now))
+            part = situation if len(rows) == len(slot) else _rows(situation, rows)
+            scores[rows] = -self._cost(part, int(now))
         return scores
 
     def _cost(self, situation: Situation, now: int) -> FloatArray:
         """Return the least cost of a plan that begins with each level, (batch, M)."""
         blocks = _blocks(situation, now)[: self.blocks]
         battery, levels = situation.battery, len(situation.rules.menu_w)
-        plans = np.array(list(product(range(levels), repeat=len(blocks))))  # (plan, block)
         low_kwh, high_kwh = (
-            (np.asarray(end) * battery.capacity_kwh)[:, None, None] for end in (battery.soc_min, battery.soc_max)
+            (np.asarray(end) * battery.capacity_kwh)[:, None, None, None] for end in (battery.soc_min, battery.soc_max)
         )
         stored_kwh = (situation.soc * battery.capacity_kwh)[:, None, None]
         left_kwh = situation.budget_left_kwh[:, None, None]
         later_kwh = np.asarray(battery.budget_kwh)[:, None, None]
         total = np.zeros((1, 1, 1))
-        for number, block in enumerate(blocks):
-            picked = Block(*(part[..., plans[:, number]] for part in block))  # (batch, day, plan)
-            total = (
-                total
-                + picked.cost
-                + self.penalty
-                * (
-                    _short(stored_kwh + picked.lowest_kwh - low_kwh, self.reserve_kwh)
-                    + _short(high_kwh - stored_kwh - picked.highest_kwh, self.reserve_kwh)
+        for block in blocks:  # every plan so far goes on with each level: (batch, day, plan, M)
+            stored_kwh, left_kwh, later_kwh, total = (
+                part[..., None] for part in (stored_kwh, left_kwh, later_kwh, total)
+            )
+            level = Block(*(part[:, :, None] for part in block))
+            lacks_kwh = _short(stored_kwh + level.lowest_kwh - low_kwh, self.reserve_kwh)
+            lacks_kwh += _short(high_kwh - stored_kwh - level.highest_kwh, self.reserve_kwh)
+            stored_kwh, left_kwh, later_kwh, total = (
+                part.reshape(*part.shape[:2], -1)
+                for part in (
+                    np.clip(stored_kwh + level.net_kwh, low_kwh, high_kwh),
+                    left_kwh - level.moved_kwh,
+                    later_kwh - level.moved_later_kwh,
+                    total + level.cost + self.penalty * lacks_kwh,
                 )
             )
-            stored_kwh = np.clip(stored_kwh + picked.net_kwh, low_kwh, high_kwh)
-            left_kwh = left_kwh - picked.moved_kwh
-            later_kwh = later_kwh - picked.moved_later_kwh
         total = total + self.penalty * (_short(left_kwh, self.reserve_kwh) + _short(later_kwh, self.reserve_kwh))
         total = total - situation.price.min() * stored_kwh
         mean = total.mean(axis=1)  # (batch, plan)

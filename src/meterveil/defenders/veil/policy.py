@@ -195,7 +195,7 @@ def probabilities(scores: FloatArray, epsilon: float) -> FloatArray:
 
 def _reachable(view: View) -> tuple[FloatArray, FloatArray]:
     """Return the least and the most battery power that every limit allows in this minute, (batch,)."""
-    allowed = bt.connection(view.battery, view.load_w)
+    allowed = bt.connection(view.battery, view.load_w) if view.allowed is None else view.allowed
     discharge_w, charge_w = bt.room_w(view.battery, view.state)
     return np.maximum(allowed.lowest_w, -discharge_w), np.minimum(allowed.highest_w, charge_w)
 
