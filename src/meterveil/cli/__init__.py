@@ -16,6 +16,7 @@ from meterveil.cli.base import PluginVerb, Verbs
 from meterveil.cli.data import data, signatures
 from meterveil.cli.demo import demo
 from meterveil.cli.evaluate import evaluate
+from meterveil.cli.guard import guard
 from meterveil.cli.report import report, results, submit
 from meterveil.cli.reproduce import reproduce
 from meterveil.cli.simulate import simulate
@@ -30,6 +31,7 @@ app.command("train")(train)
 app.command("attack", cls=PluginVerb)(attack)
 app.command("evaluate", cls=PluginVerb)(evaluate)
 app.command("export")(export)
+app.add_typer(guard, name="guard")
 app.add_typer(signatures, name="signatures")
 app.command("reproduce")(reproduce)
 app.command("report")(report)

@@ -241,6 +241,7 @@ class Controller:
         utc_minute = int(now.utc_s // 60)
         if self._sums is None or self._before is None:
             self._sums = _Sums(utc_minute)
+            self._known_load_w = self.status.load_w if is_good else math.nan
             self._decide(now)
             return
         passed_s = now.monotonic_s - self._before.monotonic_s

@@ -11,14 +11,18 @@ import os
 import queue
 import signal
 import socket
+import sqlite3
 import threading
 import time
-from dataclasses import asdict
+from collections import deque
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from meterveil.live import health
+from meterveil.live.certified import certificate_of
 from meterveil.live.config import Config, home_of
 from meterveil.live.controller import Controller
 from meterveil.live.discovery import Discovery
@@ -43,6 +47,7 @@ class Guard:
         self.config = config
         self.home = home_of(config, live)
         self.store = Store(store_path(config))
+        self._latest_events: deque[Event] = deque((Event(*row) for row in self.store.events(8)), maxlen=8)
         self.ports = build_ports(config, clock or SystemClock())
         self.controller = Controller(
             self.home, self.ports, np.random.default_rng(), self._keep_minute, self._keep_event
@@ -50,8 +55,9 @@ class Guard:
         self.controller.restore(self.store.memory())
         self.status = Status()
         self.stop = threading.Event()
-        self.ticked = threading.Condition()
-        """Notified after every tick, for the dashboard."""
+        self.certificate_bits: float | None = None
+        """Most that today's meter readings tell about the load, from what the meter really showed (D18)."""
+        self._costs = (0.0, 0.0)
         self._asked: queue.SimpleQueue[tuple[str, str]] = queue.SimpleQueue()
         self._told: tuple[Any, ...] = ()
         self._ticks = 0
@@ -60,6 +66,13 @@ class Guard:
         if config.home_assistant_discovery is not None:
             most_kwh = min(float(self.home.battery.budget_kwh), 100.0)
             self.discovery = Discovery(config.home_assistant_discovery, config.name, most_kwh, self.ask)
+        self.server = None
+        if config.dashboard is not None:
+            from meterveil.live.dashboard.app import Server  # noqa: PLC0415  a guard without a page does without
+
+            page = config.dashboard
+            password = page.password.read() if page.password else None
+            self.server = Server(self, page.host, page.port, password)
 
     def ask(self, what: str, value: str) -> None:
         """Ask for a change from any thread; it is checked and done with the next tick."""
@@ -101,12 +114,50 @@ class Guard:
         close_ports(self.ports)
         if self.discovery is not None:
             self.discovery.close()
+        if self.server is not None:
+            self.server.close()
         self.store.close()
 
     def stop_on_signals(self) -> None:
         """Let SIGTERM and SIGINT end the loop, which then hands the battery back."""
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: self.stop.set())
+
+    def state(self) -> dict[str, Any]:
+        """Return everything that the dashboard shows now."""
+        status = self.status
+        return {
+            **asdict(status),
+            "fault_text": health.WORDS.get(status.fault, ""),
+            "may_command": self.home.may_command,
+            "cost_today": self._costs[0],
+            "cost_month": self._costs[1],
+            "certificate_bits": self.certificate_bits,
+            "connections": self._connections(),
+            "events": [list(event) for event in self._latest_events],
+        }
+
+    def history(self) -> dict[str, list[Any]]:
+        """Return the minutes of the last day as columns."""
+        now = int(self.ports.clock.now().utc_s // 60)
+        rows = [MinuteRecord(*row) for row in self.store.minutes(now - 1440, now)]
+        return {
+            "time": [60 * row.utc_minute for row in rows],
+            "load_w": [row.load_w for row in rows],
+            "meter_w": [row.meter_w for row in rows],
+            "soc": [None if row.soc is None else 100.0 * row.soc for row in rows],
+        }
+
+    def _connections(self) -> list[dict[str, Any]]:
+        fault = self.status.fault
+        links: list[tuple[str, str, bool]] = [
+            ("meter", self.config.meter.driver, not fault.startswith(("meter", "grid"))),
+            ("battery", self.config.battery.driver, not fault.startswith(("battery", "command"))),
+        ]
+        if self.discovery is not None:
+            links.append(("Home Assistant's broker", self.discovery.broker.where, self.discovery.broker.is_connected))
+        links.append(("store", self.store.failure or "written", not self.store.failure))
+        return [{"name": name, "text": text if ok else f"{text}: no connection", "ok": ok} for name, text, ok in links]
 
     def _do(self, what: str, value: str) -> None:
         controller = self.controller
@@ -122,22 +173,31 @@ class Guard:
 
     def _tell(self) -> None:
         status = self.controller.status
-        with self.ticked:
-            self.status = Status(**asdict(status))
-            self.ticked.notify_all()
+        self.status = replace(status)
         key = (status.mode, status.in_control, status.fault, status.why, status.budget_kwh)
         self._ticks += 1
         if self.discovery is not None and (key != self._told or self._ticks % PUBLISH_EVERY == 0):
-            self.discovery.publish(status)
+            self.discovery.publish(status, self.certificate_bits)
         self._told = key
 
     def _keep_minute(self, minute: MinuteRecord) -> None:
         self.store.put_minute(minute, self.controller.memory())
+        self._sum_up(minute)
         if minute.utc_minute % SNAPSHOT_MINUTES == 0:
             self._keep_snapshot(60.0 * minute.utc_minute)
 
+    def _sum_up(self, minute: MinuteRecord) -> None:
+        """Find today's and this month's cost, and today's certificate."""
+        with contextlib.suppress(sqlite3.Error):
+            costs = {row[0]: row[4] for row in self.store.days(f"{minute.day[:7]}-01")}
+            self._costs = (costs.get(minute.day, 0.0), sum(costs.values()))
+            since = minute.utc_minute - 1500
+            today = [MinuteRecord(*row) for row in self.store.minutes(since, minute.utc_minute) if row[1] == minute.day]
+            self.certificate_bits = certificate_of(self.home.policy, [*today, minute], self.config.timezone)
+
     def _keep_event(self, event: Event) -> None:
         log.info("%s: %s", event.name, event.text)
+        self._latest_events.appendleft(event)
         self.store.put_event(event)
         self._keep_snapshot(event.utc_s)
 

@@ -1,0 +1,203 @@
+"""The guard as a process: real registers, signals, a killed process, the command line."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import sunspec2.modbus.client as sunspec
+from counterparts import free_port, until
+
+from meterveil.live.config import Config
+from meterveil.live.demo_files import SETTINGS, write_bundle
+from meterveil.live.guard import Guard
+
+
+@pytest.fixture(scope="module")
+def bundle(tmp_path_factory):
+    return write_bundle(tmp_path_factory.mktemp("bundle") / "defence", "flat")
+
+
+@pytest.fixture
+def settings(tmp_path, bundle):
+    """Folder with the settings of a simulated house."""
+    (tmp_path / "guard.toml").write_text(SETTINGS.replace('"defence"', f'"{bundle}"'))
+    np.save(tmp_path / "load.npy", np.full(86_400, 400.0))
+    return tmp_path / "guard.toml"
+
+
+def run(*words, **options):
+    command = [sys.executable, "-m", "meterveil", "guard", *map(str, words)]
+    return subprocess.run(command, capture_output=True, text=True, check=False, **options)
+
+
+@pytest.fixture
+def inverter(sunspec_server, tmp_path, bundle):
+    """Inverter process, its independent client and a guard's settings for it."""
+    port = sunspec_server("1,103,124,203,704,802")
+    device = f'driver = "sunspec"\nhost = "127.0.0.1"\nport = {port}\ntimeout_s = 3\n'
+    text = f'defence = "{bundle}"\narmed = true\n[meter]\n{device}[battery]\n{device}[dashboard]\nport = 0\n'
+    (tmp_path / "guard.toml").write_text(text)
+    client = sunspec.SunSpecModbusClientDeviceTCP(slave_id=1, ipaddr="127.0.0.1", ipport=port)
+    client.scan()
+    yield client.models[704][0], tmp_path / "guard.toml"
+    client.close()
+
+
+def is_remote(model):
+    model.read()
+    return model.WSetEna.value == 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGKILL])
+def test_a_stopped_or_killed_guard_leaves_the_inverter_in_its_own_mode(inverter, end):
+    model, config = inverter
+    command = [sys.executable, "-m", "meterveil", "guard", "--config", config, "--live"]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    until(lambda: is_remote(model), 30)
+    assert model.WSetRvrtTms.value == 3
+    os.kill(process.pid, end)
+    process.wait(15)
+    stopped_s = time.monotonic()
+    until(lambda: not is_remote(model), 6)
+    assert end == signal.SIGKILL or time.monotonic() - stopped_s < 1.0
+
+
+@pytest.mark.slow
+def test_without_live_or_without_armed_nothing_is_commanded(inverter):
+    model, config = inverter
+    command = [sys.executable, "-m", "meterveil", "guard", "--config", config]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert "shadow mode" in process.stdout.readline()
+    time.sleep(3)
+    assert not is_remote(model)
+    process.terminate()
+    process.communicate(timeout=15)
+    config.write_text(config.read_text().replace("armed = true", "armed = false"))
+    refused = run("--config", config, "--live")
+    assert (refused.returncode, "needs armed = true" in refused.stderr) == (2, True)
+
+
+@pytest.mark.slow
+def test_check_reads_every_connection_and_names_what_fails(inverter):
+    _, config = inverter
+    found = run("check", "--config", config)
+    assert found.returncode == 0, found.stderr
+    assert "350 W exported" in found.stdout
+    assert "55 % charged, discharging at 1200 W" in found.stdout
+    config.write_text(config.read_text().replace('host = "127.0.0.1"', 'host = "127.0.0.2"'))
+    failed = run("check", "--config", config)
+    assert (failed.returncode, "does not answer" in " ".join(failed.stdout.split())) == (1, True)
+
+
+def test_a_test_step_proves_signs_and_says_from_whom_it_hides(settings):
+    from meterveil.live import checkup  # noqa: PLC0415
+    from meterveil.live.controller import Ports  # noqa: PLC0415
+    from meterveil.live.simulated import ManualClock, SimulatedHouse  # noqa: PLC0415
+
+    clock = ManualClock()
+    house = SimulatedHouse(np.full(600, 400.0), clock)
+    ports = Ports(clock, house, house, house)
+    steps = [checkup.step_battery(ports, watts, clock.move) for watts in (300.0, -300.0)]
+    found = checkup.verdict(steps)
+    assert [part.ok for part in found] == [True, True, True]
+    assert found[-1].text.startswith("hidden from readers slower than")
+    assert 15 < checkup.hidden_from_s(steps) < 60
+    assert not house.remote
+    wrong = steps[0]._replace(moved_w=-300.0)
+    assert "see sign and factor" in checkup.verdict([wrong])[0].text
+    backwards = steps[0]._replace(meter_moved_w=-300.0)
+    assert "its sign is wrong" in checkup.verdict([backwards])[0].text
+
+
+@pytest.mark.slow
+def test_init_finds_a_broker_and_writes_a_file_that_only_the_owner_reads(mosquitto, tmp_path):
+    config = tmp_path / "home" / "guard.toml"
+    done = run("init", "--config", config, "--broker", f"127.0.0.1:{mosquitto.port}")
+    assert done.returncode == 0, done.stderr
+    assert f"MQTT broker: 127.0.0.1:{mosquitto.port}" in done.stdout
+    assert config.stat().st_mode & 0o077 == 0
+    assert f"port = {mosquitto.port}" in config.read_text()
+    assert (tmp_path / "home" / "defence" / "bundle.json").exists()
+    from meterveil.live.config import home_of, read_config  # noqa: PLC0415
+
+    assert not home_of(read_config(config), live=False).may_command
+    again = run("init", "--config", config)
+    assert (again.returncode, "exists" in again.stderr) == (2, True)
+
+
+def test_likely_entities_come_first():
+    from meterveil.live.setup import sort_entities  # noqa: PLC0415
+
+    power = {"device_class": "power"}
+    states = [
+        {"entity_id": "sensor.oven_power", "attributes": power},
+        {"entity_id": "sensor.grid_power", "attributes": power},
+        {"entity_id": "sensor.battery_power", "attributes": power},
+        {"entity_id": "sensor.battery_soc", "attributes": {"device_class": "battery"}},
+        {"entity_id": "number.battery_setpoint", "attributes": {}},
+    ]
+    found = sort_entities(states)
+    assert found["meter power"][0] == "sensor.grid_power"
+    assert found["battery power"][0] == "sensor.battery_power"
+    assert (found["battery charge"], found["command"]) == (["sensor.battery_soc"], ["number.battery_setpoint"])
+
+
+def test_a_restarted_guard_continues_and_snapshots_hold_no_secret(settings, monkeypatch):
+    from meterveil.live.config import read_config  # noqa: PLC0415
+
+    monkeypatch.setenv("PAGE", "hunter2")
+    page = {"host": "127.0.0.1", "port": 0, "password": {"env": "PAGE"}}
+    config = Config.model_validate(read_config(settings).model_dump() | {"dashboard": page})
+    first = Guard(config, live=True)
+    first.tick()
+    first.ask("budget", "2.5")
+    first.ask("budget", "lots")
+    first.ask("protection", "maybe")
+    first.tick()
+    assert first.status.budget_kwh == 2.5
+    first._keep_snapshot(1.0)
+    first.store.put_minute(_minute(), first.controller.memory())
+    first.close()
+    kept = first.store.snapshots()
+    assert "hunter2" not in json.dumps(kept)
+    assert "PAGE" in json.dumps(kept)
+    second = Guard(config, live=True)
+    assert second.controller.status.budget_kwh == 2.5
+    second.close()
+
+
+def _minute():
+    from meterveil.live.records import MinuteRecord  # noqa: PLC0415
+
+    return MinuteRecord(1, "1970-01-01", 1.0, 1.0, 0.0, 1.0, 1.0, 0.5, 60.0, 0.0, 0.0, "")
+
+
+def test_a_tick_that_fails_is_named_and_does_not_end_the_guard(settings, monkeypatch):
+    from meterveil.live.config import read_config  # noqa: PLC0415
+
+    guard = Guard(read_config(settings).model_copy(update={"dashboard": None}), live=True)
+    monkeypatch.setattr(guard.controller, "tick", lambda: 1 / 0)
+    guard.tick()
+    guard.close()
+    assert [row[1] for row in guard.store.events()] == ["tick_failed"]
+
+
+@pytest.mark.slow
+def test_the_demo_shows_a_page_and_loads_nothing_heavy():
+    port = free_port()
+    command = [sys.executable, "-m", "meterveil", "guard", "--demo", "--port", str(port)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+        try:
+            assert f"http://127.0.0.1:{port}" in process.stdout.readline()
+            mapped = Path(f"/proc/{process.pid}/maps").read_text()
+            assert not [name for name in ("torch", "pandas", "pyarrow", "plotly") if f"/{name}/" in mapped]
+        finally:
+            process.send_signal(signal.SIGTERM)
+        assert process.wait(30) == 0
