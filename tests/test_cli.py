@@ -175,7 +175,7 @@ def test_simulate_writes_a_trace_a_summary_and_a_page(meterveil, tmp_path):
     assert (summary["seed"], summary["defence"], summary["battery"]["import_limit_w"]) == (5, "flat", None)
     assert "2024-04-16" in result.output
     assert "What a reader finds without the battery (before) and with it (after)" in result.output
-    assert "A reader who knows the defence finds more: docs/threat-model.md" in result.output
+    assert "A reader who knows the defence can find more: docs/threat-model.md" in result.output
     kettle = summary["uses_found"]["kettle"]
     assert 0 == kettle["after"] == kettle["still"] < kettle["before"]
     assert "Uses that are only found after are mistakes" in (folder / "day.html").read_text()

@@ -118,8 +118,9 @@ def test_defences_are_compared_on_ones_own_sub_metered_house(own_house, tmp_path
     quick = ("--attackers", "co", "--seeds", 2, "--copies", 1, "--workers", 1)
     result = run("none", "flat", "--on", own_house, *quick, *places)
     assert result.exit_code == 0, result.output
-    assert "Attackers learn tv, kettle from 5 days and read the 2 later ones." in result.output
+    assert "Attackers learn kettle, tv from 5 days and read the 2 later ones." in result.output
     assert "left out: sauna" in printed(result)
+    assert "mine, 2 days from 20 April 2024 on" in result.output
     table = results.read(tmp_path / "results")
     scores = results.where(table, dataset="mine", days="2024-04-20..2024-04-21", attacker="co", metric="f1")
     assert {*zip(scores.defence, scores.threat, strict=True)} >= {("flat", "fixed"), ("flat", "adaptive")}
@@ -130,7 +131,7 @@ def test_defences_are_compared_on_ones_own_sub_metered_house(own_house, tmp_path
     ("options", "words"),
     [
         (("--appliances", "oven"), "has no column 'oven'; it has time, house_w, Kettle (W)"),
-        (("--appliances", "sauna_w"), "was in use for 5 minutes from 2024-04-15 to 2024-04-19"),
+        (("--appliances", "sauna_w"), "was in use for 5 minutes; in use means at least: sauna 50 W"),
         (("--house", 2), "--house does not apply"),
     ],
 )
@@ -143,7 +144,7 @@ def test_too_few_days_and_a_meter_without_sub_meters_are_refused(own_house, tmp_
     table.iloc[: 5 * 1440].to_csv(tmp_path / "short.csv", index=False)
     table[["time", "house_w"]].to_csv(tmp_path / "meter.csv", index=False)
     short = refused("evaluate", "none", "--on", tmp_path / "short.csv")
-    assert "short has 5 whole days" in short
+    assert "short has 5 whole days on which the meter and kettle, tv know 80%" in short
     assert "an evaluation needs 7" in short
     meter = refused("evaluate", "none", "--on", tmp_path / "meter.csv")
     assert "meter has no columns of single appliances" in meter

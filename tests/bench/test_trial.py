@@ -14,6 +14,7 @@ from meterveil.bench.trial import (
     evaluation_days,
     longer_training,
     own_house,
+    own_trial,
     protocol_trial,
     synthetic_trial,
 )
@@ -135,3 +136,18 @@ def test_crossings_from_ukdale_house_1_share_the_fits_of_its_own_trial():
     assert [crossing_name(trial) for trial in crossing_trials("redd")] == ["redd 1 and 3 to redd 2"]
     with pytest.raises(InputError, match="no crossing 'refit'; there are redd, ukdale"):
         crossing_trials("refit")
+
+
+def test_of_ones_own_house_the_known_appliances_come_first_and_a_patchy_one_costs_no_days():
+    home = load("synthetic", days=10)
+    patchy = np.where(np.arange(len(home.minutes)) % 1440 < 600, 100.0, np.nan)
+    hardly = np.where(np.arange(len(home.minutes)) % 5 == 0, 100.0, np.nan)
+    others = {f"other_{n}": np.full(len(home.minutes), 90.0) for n in range(6)}
+    own = {"kettle": home.appliances_w["kettle"], "hardly": hardly, **others}
+    trial = own_trial(dataclasses.replace(home, appliances_w=own))
+    assert trial.targets[0] == "kettle"
+    assert len(trial.targets) == 6
+    assert "hardly" not in trial.targets
+    assert (len(trial.training[0].days), len(trial.test.days)) == (7, 3)
+    with pytest.raises(InputError, match="has 0 whole days on which the meter and kettle, patchy know 80%"):
+        own_trial(dataclasses.replace(home, appliances_w={"kettle": home.appliances_w["kettle"], "patchy": patchy}))

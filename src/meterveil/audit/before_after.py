@@ -13,8 +13,8 @@ from meterveil.plots.look import readable
 
 TITLE = "What a reader finds without the battery (before) and with it (after)"
 CAUTION = (
-    "This reader ships with meterveil and has never seen a defence. A reader who knows the defence finds more: "
-    "docs/threat-model.md has the figures."
+    "This reader ships with meterveil and has never seen a defence. A reader who knows the defence can find "
+    "more: docs/threat-model.md has the figures."
 )
 EXPLANATION = (
     "Uses of appliances that the reader calls likely or almost certain. The last column counts "

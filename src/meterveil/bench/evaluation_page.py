@@ -17,6 +17,7 @@ from meterveil.bench.evaluate import Result
 from meterveil.bench.figures import HEADLINES, gap_rows
 from meterveil.bench.metrics import MISLED, MISLED_NOTE, UNDERTRAINED, UNDERTRAINED_NOTE
 from meterveil.bench.results import ThreatModel
+from meterveil.bench.trial import OWN_HOUSE
 from meterveil.data import outputs
 from meterveil.data.protocols import PROTOCOLS
 from meterveil.defenders.training_settings import MANAGER
@@ -79,7 +80,8 @@ def title_of(result: Result) -> str:
     test = result.spec.trial.test
     first = f"{min(test.days):%d %B %Y}"
     days = first if len(test.days) == 1 else f"{len(test.days)} days from {first} on"
-    return f"{DATASETS.get(test.dataset, test.dataset)} house {test.house}, {days}"
+    house = f" house {test.house}" * (test.house != OWN_HOUSE)
+    return f"{DATASETS.get(test.dataset, test.dataset)}{house}, {days}"
 
 
 def defence_rows(results: Sequence[Result]) -> list[list[str]]:

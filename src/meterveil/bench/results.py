@@ -295,9 +295,9 @@ def current_commit() -> str:
         _git(own.parent, "ls-files", "--error-unmatch", own.name)
         commit = _git(own.parent, "describe", "--always", "--abbrev=7")
         changes = _git(own.parent, "status", "--porcelain", "-uno", "--", ":/", ":(top,exclude)results")
-        return f"{commit}-dirty" if changes else commit
     except (OSError, subprocess.CalledProcessError):
         return ""
+    return f"{commit}-dirty" if changes else commit
 
 
 def _file_names(table: pd.DataFrame) -> pd.Series[str]:

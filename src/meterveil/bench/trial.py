@@ -17,9 +17,10 @@ from typing import Any, Literal, cast
 import numpy as np
 
 from meterveil.attackers.protocol import AGGREGATE
-from meterveil.data.household import Household
+from meterveil.data.household import Household, kind
 from meterveil.data.load import load
 from meterveil.data.protocols import (
+    ON_THRESHOLD_W,
     PROTOCOLS,
     REDD_EVALUATION_DAYS,
     UKDALE_EVALUATION_DAYS,
@@ -40,6 +41,8 @@ SYNTHETIC_TARGETS = ("fridge", "kettle", "microwave", "dishwasher")
 _TRAINING_SHARE = 0.7
 _FEWEST_DAYS = 4
 
+OWN_HOUSE = 0
+"""Number of one's own house, which is named by its file alone."""
 FEWEST_OWN_DAYS = 7
 """Days of one's own house below which figures are noise: five to learn from and two to read."""
 _OWN_COVERAGE = 0.8
@@ -237,40 +240,52 @@ def synthetic_trial(household: Household, days: DayChoice, seed: int = 0) -> Tri
 def own_trial(household: Household, seed: int = 0) -> Trial:
     """Split one's own sub-metered house: attackers learn from its first days and read all later ones.
 
-    Targets are the appliances that were used on the training days, the most used first.
+    Targets are up to six appliances that were used on the days to learn from.
     """
+    home = household.select(_own_targets(household))
+    covered = tuple(day for day, share in day_coverage(home).items() if share >= _OWN_COVERAGE)
+    if len(covered) < FEWEST_OWN_DAYS:
+        raise InputError(
+            f"{home.name} has {len(covered)} whole days on which the meter and {', '.join(home.appliances_w)} know "
+            f"{_OWN_COVERAGE:.0%} of the minutes; an evaluation needs {FEWEST_OWN_DAYS}, better a month: give a "
+            "longer record, or name only the well covered columns (appliances=...)"
+        )
+    count = round(len(covered) * _TRAINING_SHARE)
+    training, test = covered[:count], covered[count:]
+    used = tuple(_used_minutes(only_days(home, training)))
+    if not used:
+        raise InputError(
+            f"no appliance of {home.name} was in use for {_LEAST_ON_MINUTES} minutes from {training[0]} to "
+            f"{training[-1]}, the days to learn from; give a longer record or other columns (appliances=...)"
+        )
+    house = (cast(Dataset, re.sub(r"[^\w.-]+", "-", home.name)), OWN_HOUSE)
+    return Trial((HouseDays(*house, training),), HouseDays(*house, test), used, _span(test), seed=seed)
+
+
+def _own_targets(household: Household) -> list[str]:
+    """Choose the best known and most used sub-meters; those with a threshold of their own come first (D10)."""
     if not household.appliances_w:
         raise InputError(
             f"{household.name} has no columns of single appliances; an evaluation compares what attackers read "
             "with such sub-meters. Name their columns (appliances=all), or use meterveil simulate, which needs "
             "the meter alone"
         )
-    covered = tuple(day for day, share in day_coverage(household).items() if share >= _OWN_COVERAGE)
-    if len(covered) < FEWEST_OWN_DAYS:
+    known = [name for name, w in household.appliances_w.items() if np.mean(~np.isnan(w)) >= _OWN_COVERAGE / 2]
+    minutes = _used_minutes(household.select(known))
+    if not minutes:
+        limits = ", ".join(f"{name} {on_threshold_w(name):g} W" for name in list(household.appliances_w)[:9])
         raise InputError(
-            f"{household.name} has {len(covered)} whole days on which the meter and every appliance know "
-            f"{_OWN_COVERAGE:.0%} of the minutes; an evaluation needs {FEWEST_OWN_DAYS}, better a month: give a "
-            "longer record, or name only the well covered columns (appliances=...)"
+            f"no well covered appliance of {household.name} was in use for {_LEAST_ON_MINUTES} minutes; in use "
+            f"means at least: {limits}; give a longer record or other columns (appliances=...)"
         )
-    count = round(len(covered) * _TRAINING_SHARE)
-    training, test = covered[:count], covered[count:]
-    learned = only_days(household, training)
-    minutes = {name: int(np.sum(w >= on_threshold_w(name))) for name, w in learned.appliances_w.items()}
-    used = sorted((name for name in minutes if minutes[name] >= _LEAST_ON_MINUTES), key=lambda name: -minutes[name])
-    if not used:
-        limits = ", ".join(f"{name} {on_threshold_w(name):g} W" for name in minutes)
-        raise InputError(
-            f"no appliance of {household.name} was in use for {_LEAST_ON_MINUTES} minutes from {training[0]} to "
-            f"{training[-1]} (in use means at least: {limits}); give a longer record or other columns"
-        )
-    house = (cast(Dataset, re.sub(r"[^\w.-]+", "-", household.name)), 1)
-    return Trial(
-        training=(HouseDays(*house, training),),
-        test=HouseDays(*house, test),
-        targets=tuple(used[:_MOST_OWN_TARGETS]),
-        days=_span(test),
-        seed=seed,
-    )
+    ranked = sorted(minutes, key=lambda name: (kind(name) not in ON_THRESHOLD_W, -minutes[name]))
+    return ranked[:_MOST_OWN_TARGETS]
+
+
+def _used_minutes(household: Household) -> dict[str, int]:
+    """Count the minutes in use of every appliance that was used at all."""
+    minutes = {name: int(np.sum(w >= on_threshold_w(name))) for name, w in household.appliances_w.items()}
+    return {name: count for name, count in minutes.items() if count >= _LEAST_ON_MINUTES}
 
 
 def evaluation_day_trial(row: EvaluationDay, household: Household) -> Trial:

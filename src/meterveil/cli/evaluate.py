@@ -166,9 +166,8 @@ def _describe(trial: Trial, household: Household) -> None:
     show_line(f"Attackers learn {', '.join(trial.targets)} from {days}.")
     rest = [name for name in household.appliances_w if name not in trial.targets]
     if rest:
-        show_notes(
-            [f"left out: {', '.join(rest)}; hardly used on the days to learn from, or not among the six most used"]
-        )
+        why = "little used or known on the days to learn from, or more than six; --appliances chooses"
+        show_notes([f"left out: {', '.join(rest)} ({why})"])
 
 
 def _measure(spec: Spec, tested: Sequence[Defence], houses: Houses, workers: int, folder: Path) -> list[Result]:

@@ -125,11 +125,13 @@ def simulate(
 
 
 def _default_defence(battery: Battery | None) -> str:
-    """Choose the random baseline that moves the battery's daily budget."""
+    """Choose the default defence; the random baseline moves the battery's daily budget."""
     from meterveil.core.battery import Battery
+    from meterveil.defenders import DEFAULT_DEFENCE
 
     budget_kwh = (battery or Battery()).budget_kwh
-    return f"random_equal:{budget_kwh:g}" if isfinite(budget_kwh) else "random_equal"
+    has_target = DEFAULT_DEFENCE == "random_equal" and isfinite(budget_kwh)
+    return f"{DEFAULT_DEFENCE}:{budget_kwh:g}" if has_target else DEFAULT_DEFENCE
 
 
 def _battery(trained: TrainedRun | None, file: Path | None, limits: dict[str, float | None]) -> Battery | None:

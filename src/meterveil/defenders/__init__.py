@@ -40,6 +40,9 @@ DEFENDERS: dict[str, Callable[[], Policy]] = {
     "veil": Veil,
 }
 
+DEFAULT_DEFENCE = "random_equal"
+"""Defence of `meterveil simulate` where none is named (D20)."""
+
 
 def defender(name: str) -> Policy:
     """Build a defence by name, with its documented settings."""
