@@ -85,6 +85,8 @@ class SimulatedTable(_Table):
     load: str
     dead_time_s: Annotated[float, Field(ge=0, le=60)] = 2.0
     own_loop: bool = False
+    soc: Annotated[float, Field(ge=0, le=1)] = 0.5
+    """State of charge at the start."""
 
 
 class MqttMeterTable(_Table):

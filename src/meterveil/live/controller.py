@@ -37,8 +37,8 @@ from meterveil.live.records import LIVE, MODES, SHADOW, Event, MinuteRecord, Sta
 
 LONGEST_STEP_S = 5.0
 """A longer pause between two ticks is a gap: its energy is not known."""
-KNOWN_S = 30.0
-"""Least part of a minute that must be known for its mean load to count."""
+KNOWN_SHARE = 0.5
+"""Least part of a minute that must be known for its mean load to count; of the first minute, what is left of it."""
 JUMP_S = 5.0
 """A wall clock that gains or loses so much between two ticks has jumped."""
 CALM_TICKS = 2
@@ -84,6 +84,7 @@ class _Sums:
     """Sums over the running minute."""
 
     utc_minute: int
+    begun_s: float  # monotonic
     known_s: float = 0.0
     control_s: float = 0.0
     load_ws: float = 0.0
@@ -240,7 +241,7 @@ class Controller:
         """Add the time since the last tick to the running minute; finish the minute where another one began."""
         utc_minute = int(now.utc_s // 60)
         if self._sums is None or self._before is None:
-            self._sums = _Sums(utc_minute)
+            self._sums = _Sums(utc_minute, now.monotonic_s)
             self._known_load_w = self.status.load_w if is_good else math.nan
             self._decide(now)
             return
@@ -260,18 +261,18 @@ class Controller:
                 self._controlled_s = now.monotonic_s
                 self.ledger.move(self.ledger.local(now.utc_s).date(), status.battery_w, passed_s)
         if utc_minute != self._sums.utc_minute:
-            self._finish_minute(self._sums)
+            self._finish_minute(self._sums, now.monotonic_s - self._sums.begun_s)
             self._alert_if_idle(now)
-            self._sums = _Sums(utc_minute)
+            self._sums = _Sums(utc_minute, now.monotonic_s)
             self._decide(now)
 
-    def _finish_minute(self, sums: _Sums) -> None:
+    def _finish_minute(self, sums: _Sums, passed_s: float) -> None:
         local = self.ledger.local(sums.utc_minute * 60)
         known_s = sums.known_s
         load_w, meter_w, battery_w = (
             total / known_s if known_s else math.nan for total in (sums.load_ws, sums.meter_ws, sums.battery_ws)
         )
-        self._known_load_w = load_w if known_s >= KNOWN_S else math.nan
+        self._known_load_w = load_w if known_s >= KNOWN_SHARE * min(passed_s, 60.0) else math.nan
         price = self._price(local.hour * 60 + local.minute, sums.utc_minute)
         cost = sums.battery_ws * KWH_PER_WS * price + sums.moved_ws * KWH_PER_WS * DEGRADATION_PER_KWH
         target_w = self._profile_w if self._hold else math.nan

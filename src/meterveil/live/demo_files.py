@@ -36,10 +36,12 @@ armed = true
 [meter]
 driver = "simulated"
 load = "{LOAD}"
+soc = 0.5
 
 [battery]
 driver = "simulated"
 load = "{LOAD}"
+soc = 0.5
 """
 
 
@@ -54,12 +56,12 @@ def write_demo(folder: Path) -> None:
     write_bundle(folder / DEFENCE)
     load_w = synthetic.load_by_second(np.random.default_rng(SEED), DAYS, timezone="UTC")
     np.save(folder / LOAD, load_w.astype(np.float32))
-    (folder / "guard.toml").write_text(SETTINGS, encoding="utf-8")
-    _write_past(folder, load_w.reshape(-1, 60).mean(axis=1))
+    soc = _write_past(folder, load_w.reshape(-1, 60).mean(axis=1))
+    (folder / "guard.toml").write_text(SETTINGS.replace("soc = 0.5", f"soc = {soc:.3f}"), encoding="utf-8")
 
 
-def _write_past(folder: Path, load_w: np.ndarray) -> None:
-    """Simulate the day before this minute, so that the dashboard begins with a picture."""
+def _write_past(folder: Path, load_w: np.ndarray) -> float:
+    """Simulate the day before this minute, so that the dashboard begins with a picture; return the SoC after it."""
     now = datetime.now(UTC).replace(second=0, microsecond=0)
     last = int(now.timestamp()) // 60
     stamps = np.arange(last - 1440, last)
@@ -86,6 +88,7 @@ def _write_past(folder: Path, load_w: np.ndarray) -> None:
             )
         )
     store.close()
+    return float(trace.soc[0, -1])
 
 
 if __name__ == "__main__":

@@ -68,6 +68,7 @@ class _Run(NamedTuple):
     since_s: float
     battery_w: float  # when the run began
     off_since_s: float | None  # since when the value is away from what it should be
+    frozen: bool = False  # found out; stays so until the value changes
 
 
 class Health:
@@ -107,13 +108,12 @@ class Health:
             run = run._replace(at_s=reading.at_s, readings=run.readings + 1)
         is_off = wanted_w is not None and abs(run.power_w - wanted_w) > settings.near_w
         off_since_s = (run.off_since_s or now.monotonic_s) if is_off else None
-        self._run = run._replace(off_since_s=off_since_s)
-        if now.monotonic_s - run.since_s > settings.dead_s:
-            return True
-        if off_since_s is None or run.readings < 3:
-            return False
-        is_moved = abs(battery_w - run.battery_w) > 4 * settings.near_w
-        return is_moved or now.monotonic_s - off_since_s > settings.frozen_s
+        frozen = run.frozen or now.monotonic_s - run.since_s > settings.dead_s
+        if off_since_s is not None and run.readings >= 3:
+            is_moved = abs(battery_w - run.battery_w) > 4 * settings.near_w
+            frozen = frozen or is_moved or now.monotonic_s - off_since_s > settings.frozen_s
+        self._run = run._replace(off_since_s=off_since_s, frozen=frozen)
+        return frozen
 
     def battery_fault(self, reading: BatteryReading, now: Instant) -> str | None:
         """Name what is wrong with the battery's reading."""

@@ -68,4 +68,4 @@ def _simulated(table: SimulatedTable, clock: Clock) -> SimulatedHouse:
         raise InputError("a simulated house in settings runs on the computer's clock")
     local = clock.now().utc_s % 86_400
     plant = Plant(dead_time_s=table.dead_time_s, own_loop=table.own_loop)
-    return SimulatedHouse(np.roll(load_w, -int(local)), clock, plant)
+    return SimulatedHouse(np.roll(load_w, -int(local)), clock, plant, soc=table.soc)

@@ -152,7 +152,8 @@ class HomeAssistantDevice:
             self._link.call("number", "set_value", table.command, value=0)
             self._select(table.mode_auto)
             return
-        self._select(table.mode_remote)
+        if not self._is_selected(table.mode_remote):
+            self._select(table.mode_remote)
         self._link.call("number", "set_value", table.command, value=round(power_w * table.command_factor))
 
     def close(self) -> None:
@@ -160,13 +161,14 @@ class HomeAssistantDevice:
         self._link.close()
 
     def _select(self, option: str) -> None:
-        mode = self._table.mode
-        if not mode or not option:
-            return
+        if self._table.mode and option:
+            self._link.call("select", "select_option", self._table.mode, option=option)
+
+    def _is_selected(self, option: str) -> bool:
+        """Tell whether Home Assistant shows this mode; right after a change it may still show the one before."""
         with contextlib.suppress(PortError):
-            if self._link.state(mode)[0] == option:
-                return
-        self._link.call("select", "select_option", mode, option=option)
+            return self._link.state(self._table.mode)[0] == option
+        return False
 
     def _power(self) -> tuple[float, float]:
         text, unit, at_s = self._link.state(self._table.power)

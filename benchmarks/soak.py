@@ -1,0 +1,330 @@
+"""Soak of the live controller: simulated days with every fault that a home has seen, and what one home costs.
+
+`python benchmarks/soak.py --days 30` writes its figures to latest.json. Time is simulated; store and memory are real.
+A killed process is a controller that is dropped at any instant and rebuilt from its store; tests/live/test_guard.py
+kills real processes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sqlite3
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from meterveil.core.battery import Battery
+from meterveil.core.tariff import PAPER_TARIFF
+from meterveil.defenders.bundle import load_bundle
+from meterveil.live import health
+from meterveil.live.controller import Controller, Home, Ports
+from meterveil.live.demo_files import write_bundle
+from meterveil.live.ports import PortError
+from meterveil.live.simulated import ManualClock, Plant, SimulatedHouse
+from meterveil.live.store import Store
+
+SPRING = datetime(2024, 3, 29, tzinfo=UTC).timestamp()
+AUTUMN = datetime(2024, 10, 25, tzinfo=UTC).timestamp()
+"""Starts of the two halves: the clock changes two days later in each."""
+MOST_TICKS_BACK = 2
+BATTERY = Battery(budget_kwh=8.0)
+STEP_BACK_S = 600
+
+
+@dataclass
+class Fault:
+    """One kind of trouble: how it begins, how long it lasts, and its name in the log."""
+
+    begin: Callable[[Soak], None]
+    seconds: int
+    named: str = ""
+    end: Callable[[Soak], None] = lambda soak: soak.ports.heal()
+
+
+class Wires:
+    """Ports of the simulated house with faults in between."""
+
+    def __init__(self, house: SimulatedHouse) -> None:
+        self.house = house
+        self.heal()
+        self._before: Any = None
+
+    def heal(self) -> None:
+        """Remove every fault."""
+        self.on_meter: Callable[[Any], Any] = lambda reading: reading
+        self.on_battery: Callable[[Any], Any] = lambda reading: reading
+        self.deaf = False
+
+    def read_meter(self) -> Any:
+        return self.on_meter(self.house.read_meter())
+
+    def read_battery(self) -> Any:
+        return self.on_battery(self.house.read_battery())
+
+    def command_battery(self, power_w: float | None) -> None:
+        if not self.deaf:
+            self.house.command_battery(power_w)
+
+
+def _fails(_: Any) -> Any:
+    raise PortError("lost")
+
+
+def _lost(soak: Soak) -> None:
+    soak.ports.on_meter = soak.ports.on_battery = _fails
+
+
+def _meter(change: Callable[[Any, np.random.Generator], Any]) -> Callable[[Soak], None]:
+    def begin(soak: Soak) -> None:
+        soak.ports.on_meter = lambda reading: change(reading, soak.rng)
+
+    return begin
+
+
+def _jump(seconds: float) -> Callable[[Soak], None]:
+    def begin(soak: Soak) -> None:
+        soak.clock.utc_s += seconds
+
+    return begin
+
+
+def _drift(soc: float) -> Callable[[Soak], None]:
+    def begin(soak: Soak) -> None:
+        soak.house.soc = soc
+        soak.drifted = True
+
+    return begin
+
+
+def _deaf(soak: Soak) -> None:
+    soak.ports.deaf = True
+    soak.ports.on_battery = lambda reading: reading._replace(power_w=0.0, setpoint_w=None)
+    soak.ports.on_meter = lambda reading: reading._replace(power_w=1500.0 + reading.at_s % 9)
+
+
+def _second_writer(soak: Soak) -> None:
+    soak.ports.on_battery = lambda reading: reading._replace(setpoint_w=-3333.0)
+
+
+def _full_disk(soak: Soak) -> None:
+    def full() -> Any:
+        raise sqlite3.OperationalError("database or disk is full")
+
+    vars(soak.store)["_connect"] = full
+
+
+def _space(soak: Soak) -> None:
+    vars(soak.store).pop("_connect", None)
+    soak.note("store_failed" if "full" in soak.store.failure else "store_ok")
+
+
+FAULTS = {
+    "broker restart": Fault(_lost, 30, health.METER_FAILED),
+    "meter dropout": Fault(_meter(lambda reading, rng: _fails(reading)), 90, health.METER_FAILED),
+    "NaN": Fault(_meter(lambda reading, rng: reading._replace(power_w=float("nan"))), 5, health.METER_ABSURD),
+    "hostile numbers": Fault(
+        _meter(lambda reading, rng: reading._replace(power_w=float(rng.choice([1e12, -1e300, np.inf, np.nan])))),
+        20,
+        health.METER_ABSURD,
+    ),
+    "duplicates, out of order": Fault(
+        _meter(lambda reading, rng: reading._replace(at_s=reading.at_s - int(rng.integers(0, 4)))), 120
+    ),
+    "clock ahead": Fault(_jump(3600.0), 1, "clock_jumped"),
+    "clock back": Fault(_jump(-3600.0), 1, "clock_jumped"),
+    "SoC below its range": Fault(_drift(0.05), 1),
+    "SoC above its range": Fault(_drift(0.96), 1),
+    "device ignores commands": Fault(_deaf, 120, health.IGNORES_COMMANDS),
+    "second writer": Fault(_second_writer, 60, health.SECOND_WRITER),
+    "full disk": Fault(_full_disk, 240, "store_failed", _space),
+    "killed": Fault(lambda soak: soak.restart(), 1),
+}
+STEPS_BACK = {"device ignores commands", "second writer"}
+
+
+@dataclass
+class Soak:
+    """A home, its faults, and what went wrong."""
+
+    folder: Path
+    load_w: np.ndarray
+    seed: int = 0
+    broken: list[str] = field(default_factory=list)
+    injected: int = 0
+    unnamed: list[str] = field(default_factory=list)
+    ticks_back: list[int] = field(default_factory=list)
+    drifted: bool = False
+
+    def __post_init__(self) -> None:
+        self.rng = np.random.default_rng(self.seed)
+        self.clock = ManualClock(utc_s=SPRING)
+        self.house = SimulatedHouse(self.load_w, self.clock, Plant())
+        self.house.on_second = self._watch
+        self.ports = Wires(self.house)
+        bundle = load_bundle(write_bundle(self.folder / "defence"))
+        settings = health.HealthSettings(step_back_s=STEP_BACK_S)
+        self.home = Home(
+            bundle.policy, BATTERY, bundle.library, PAPER_TARIFF, "Europe/London", may_command=True, health=settings
+        )
+        self.store = Store(self.folder / "home.sqlite")
+        self.names: list[str] = []
+        self.expected = 0
+        self.last_minute = -1
+        self.restart()
+
+    def note(self, name: str) -> None:
+        """Remember that something was named."""
+        self.names.append(name)
+
+    def restart(self) -> None:
+        """Drop the controller without a word, and begin with what the store holds."""
+        self.store.close()
+        self.store = Store(self.store.path)
+        ports = Ports(self.clock, self.ports, self.ports, self.ports)
+        on_event = lambda event: self.note(event.name)  # noqa: E731
+        self.controller = Controller(self.home, ports, np.random.default_rng(self.seed), self._minute, on_event)
+        self.controller.restore(self.store.memory())
+
+    def run(self, days: float, every_s: int) -> None:
+        """Let days pass with a random fault about every `every_s` seconds."""
+        names = list(FAULTS)
+        self._pass(300)
+        end_s = self.clock.monotonic_s + 86_400 * days
+        turn = 0
+        while self.clock.monotonic_s < end_s:
+            name = names[turn % len(names)]
+            turn += 1
+            self._inject(name, FAULTS[name])
+            self._pass(int(every_s * self.rng.uniform(0.5, 1.5)))
+            if turn % 50 == 0:
+                self._drain()
+        self._drain()
+
+    def _inject(self, name: str, fault: Fault) -> None:
+        self.injected += 1
+        before = len(self.names)
+        fault.begin(self)
+        self._pass(fault.seconds)
+        fault.end(self)
+        if fault.named and fault.named not in self.names[before:]:
+            self.unnamed.append(f"{name} at {self.clock.monotonic_s:.0f} s")
+        if name in STEPS_BACK:
+            self._pass(STEP_BACK_S)
+        back = 0
+        while not self.controller.status.in_control and back < 1000:
+            self._pass(1)
+            back += 1
+        self.ticks_back.append(back)
+
+    def _pass(self, seconds: int) -> None:
+        for _ in range(seconds):
+            self.clock.move(1.0)
+            self.controller.tick()
+
+    def _drain(self) -> None:
+        """Wait for the disk, which is slower than simulated time."""
+        end_s = time.monotonic() + 60
+        while self.store._waiting.qsize() and time.monotonic() < end_s:
+            time.sleep(0.01)
+
+    def _minute(self, minute: Any) -> None:
+        self.expected += minute.known_s
+        self.store.put_minute(minute, self.controller.memory())
+
+    def _watch(self, load_w: float, power_w: float) -> None:
+        """Check the physical limits second by second while we are in control."""
+        del load_w
+        controller = getattr(self, "controller", None)
+        if controller is None or not self.house.remote:
+            return
+        soc, day_kwh = self.house.soc, max(controller.ledger.moved_kwh.values(), default=0.0)
+        if abs(power_w) > 4000.0 + 1.0:
+            self.broken.append(f"power {power_w:.0f} W")
+        inside = BATTERY.soc_min - 0.001 <= soc <= BATTERY.soc_max + 0.001
+        if inside:
+            self.drifted = False
+        elif not self.drifted:
+            self.broken.append(f"SoC {soc:.4f}")
+        if day_kwh > 8.0 * 1.001:
+            self.broken.append(f"budget {day_kwh:.3f} kWh")
+
+    def stored_seconds(self) -> float:
+        """Return the seconds of all stored minutes, and check that the sums of days agree."""
+        self._drain()
+        self.store.close()
+        with sqlite3.connect(self.store.path) as database:
+            minutes_s, days_s = (
+                database.execute(f"SELECT coalesce(sum(known_s), 0) FROM {table}").fetchone()[0]
+                for table in ("minutes", "days")
+            )
+        assert abs(minutes_s - days_s) < 1e-3
+        return float(minutes_s)
+
+
+def soak(days: float, every_s: int, folder: Path, load_w: np.ndarray) -> Soak:
+    """Run half of the days in spring and half in autumn, so that both clock changes are in."""
+    run = Soak(folder, load_w)
+    run.run(days / 2, every_s)
+    run.clock.utc_s = AUTUMN
+    run.run(days / 2, every_s)
+    return run
+
+
+def homes_per_core(count: int, load_w: np.ndarray, folder: Path) -> float:
+    """Return the share of a core that so many homes need at one tick a second."""
+    bundle = load_bundle(write_bundle(folder / "fleet"))
+    home = Home(bundle.policy, BATTERY, bundle.library, PAPER_TARIFF, may_command=True)
+    clock, controllers = ManualClock(), []
+    for number in range(count):
+        house = SimulatedHouse(np.roll(load_w, number * 977), clock)
+        controllers.append(Controller(home, Ports(clock, house, house, house), np.random.default_rng(number)))
+    seconds = 130
+    began_s = time.process_time()
+    for _ in range(seconds):
+        clock.move(1.0)
+        for controller in controllers:
+            controller.tick()
+    return (time.process_time() - began_s) / seconds
+
+
+def main() -> None:
+    from _record import record  # noqa: PLC0415  beside this file
+    from meterveil.data import synthetic  # noqa: PLC0415
+
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--days", type=float, default=30.0)
+    parser.add_argument("--every", type=int, default=2400, help="seconds between two faults")
+    asked = parser.parse_args()
+    load_w = synthetic.load_by_second(np.random.default_rng(0), 7, timezone="UTC")
+    with tempfile.TemporaryDirectory() as name:
+        began_s, cpu_s = time.monotonic(), time.process_time()
+        run = soak(asked.days, asked.every, Path(name), load_w)
+        wall_s, cpu_s = time.monotonic() - began_s, time.process_time() - cpu_s
+        lost_s = run.expected - run.stored_seconds()
+        share = homes_per_core(200, load_w, Path(name))
+    figures = (
+        ("days", asked.days, "d", "30"),
+        ("faults injected", run.injected, "", ""),
+        ("limits exceeded", len(run.broken), "", "0"),
+        ("faults without a name in the log", len(run.unnamed), "", "0"),
+        ("recorded seconds lost or counted twice", lost_s, "s", "0"),
+        ("ticks until back in control, at most", max(run.ticks_back), "", f"{MOST_TICKS_BACK}"),
+        ("simulated time over wall time", 86_400 * asked.days / wall_s, "x", "> 1000"),
+        ("simulated time over processor time", 86_400 * asked.days / cpu_s, "x", ""),
+        ("share of a core for 200 homes", share, "", "< 1"),
+    )
+    for words, value, unit, target in figures:
+        record(f"soak: {words}", float(value), unit, target)
+        print(f"{words}: {value:g} {unit}  (target {target or '-'})")
+    for problem in [*dict.fromkeys(run.broken)][:5] + run.unnamed[:5]:
+        print("problem:", problem)
+
+
+if __name__ == "__main__":
+    main()
