@@ -17,6 +17,7 @@ from meterveil.cli.data import data, signatures
 from meterveil.cli.demo import demo
 from meterveil.cli.evaluate import evaluate
 from meterveil.cli.guard import guard
+from meterveil.cli.plan import plan
 from meterveil.cli.report import report, results, submit
 from meterveil.cli.reproduce import reproduce
 from meterveil.cli.simulate import simulate
@@ -24,6 +25,7 @@ from meterveil.cli.train import export, train
 
 app = Verbs("Smart-meter privacy with a home battery, simulated on recorded data.", add_completion=True)
 app.command("audit")(audit)
+app.command("plan")(plan)
 app.command("simulate", cls=PluginVerb)(simulate)
 app.command("demo")(demo)
 app.add_typer(data, name="data")

@@ -16,6 +16,7 @@ from meterveil.cli import options as opt
 from meterveil.errors import how_to_install
 
 if TYPE_CHECKING:
+    from meterveil.core.arrays import FloatArray
     from meterveil.core.battery import Battery
     from meterveil.data.simulation import Run
     from meterveil.defenders.run_folder import TrainedRun
@@ -94,20 +95,12 @@ def simulate(
     from meterveil.defenders.defence import common_setup
     from meterveil.defenders.rationed import Rationed
 
-    power_w = opt.battery_value("--power-kw", power_kw, "charge_w", 1000)
-    limits = {
-        "capacity_kwh": opt.battery_value("--capacity-kwh", capacity_kwh, "capacity_kwh"),
-        "charge_w": power_w,
-        "discharge_w": power_w,
-        "budget_kwh": opt.battery_value("--budget-kwh", budget_kwh, "budget_kwh"),
-        "export_limit_w": opt.battery_value("--export-limit-w", export_limit_w, "export_limit_w"),
-        "import_limit_w": opt.battery_value("--import-limit-w", import_limit_w, "import_limit_w"),
-    }
-    name = defence or _default_defence(_battery(None, battery, limits))
+    limits = battery_limits(capacity_kwh, power_kw, budget_kwh, export_limit_w, import_limit_w)
+    name = defence or _default_defence(battery_of(None, battery, limits))
     chosen = defence_for(name)
     trained = next(iter(chosen.trainings), None)
     tariff_read = None if tariff is None else settings.tariff(tariff)
-    setup = common_setup([chosen], library, _battery(trained, battery, limits), tariff_read, seed)
+    setup = common_setup([chosen], library, battery_of(trained, battery, limits), tariff_read, seed)
     begin = opt.day_of(start, "--start") if start else None
     folder = opt.out_folder(out, "simulate", path, house, f"{name}-rationed" if ration else name)
     outputs.folder(folder, RUN_FILES)
@@ -121,7 +114,7 @@ def simulate(
     with steps(days, "days", is_shown=days >= _PROGRESS_FROM_DAYS) as on_day:
         run = run_simulation(household, title, first, days, setup, on_day, policy)
     _show(run, trained)
-    show_file("page", write_run(run, folder, *_read(run)))
+    show_file("page", write_run(run, folder, *show_found(run.load_w, run.meter_w)))
 
 
 def _default_defence(battery: Battery | None) -> str:
@@ -134,7 +127,26 @@ def _default_defence(battery: Battery | None) -> str:
     return f"{DEFAULT_DEFENCE}:{budget_kwh:g}" if has_target else DEFAULT_DEFENCE
 
 
-def _battery(trained: TrainedRun | None, file: Path | None, limits: dict[str, float | None]) -> Battery | None:
+def battery_limits(
+    capacity_kwh: float | None,
+    power_kw: float | None,
+    budget_kwh: float | None,
+    export_limit_w: float | None,
+    import_limit_w: float | None,
+) -> dict[str, float | None]:
+    """Return the fields of the battery that options give, each checked under the option's name."""
+    power_w = opt.battery_value("--power-kw", power_kw, "charge_w", 1000)
+    return {
+        "capacity_kwh": opt.battery_value("--capacity-kwh", capacity_kwh, "capacity_kwh"),
+        "charge_w": power_w,
+        "discharge_w": power_w,
+        "budget_kwh": opt.battery_value("--budget-kwh", budget_kwh, "budget_kwh"),
+        "export_limit_w": opt.battery_value("--export-limit-w", export_limit_w, "export_limit_w"),
+        "import_limit_w": opt.battery_value("--import-limit-w", import_limit_w, "import_limit_w"),
+    }
+
+
+def battery_of(trained: TrainedRun | None, file: Path | None, limits: dict[str, float | None]) -> Battery | None:
     """Build the battery of the options, if any are given: changes to the file's, or to the training's."""
     from meterveil.data import settings
 
@@ -162,7 +174,7 @@ def _show(run: Run, trained: TrainedRun | None) -> None:
     show_table(table, f"{run.household}: {run.defence}, local time {run.minutes.tz}")
 
 
-def _read(run: Run) -> tuple[Section | None, dict[str, dict[str, int]] | None]:
+def show_found(load_w: FloatArray, meter_w: FloatArray) -> tuple[Section | None, dict[str, dict[str, int]] | None]:
     """Print what the shipped model finds before and after, and return it for the page and the summary."""
     import numpy as np
 
@@ -174,10 +186,10 @@ def _read(run: Run) -> tuple[Section | None, dict[str, dict[str, int]] | None]:
     if find_spec("onnxruntime") is None:
         show_notes([f"to see what a reader finds before and after, install one: {how_to_install('audit')}"])
         return None, None
-    if np.isnan(run.load_w).all():
+    if np.isnan(load_w).all():
         return None, None
-    found = reader.compare(load_model(), run.load_w, run.meter_w)
-    rows = reader.found_rows(found, run.load_w)
+    found = reader.compare(load_model(), load_w, meter_w)
+    rows = reader.found_rows(found, load_w)
     if len(rows) > 1:
         show_table(rows, reader.TITLE)
     else:

@@ -151,13 +151,14 @@ def strips(rows: Sequence[str], edges: Any, values: FloatArray, colours: Mapping
         x=left[ends] - left[starts],
         width=0.9,
         customdata=shown,
-        marker={"color": [_mixed(value, colours) for value in shown], "line": {"width": 0}},
+        marker={"color": [mixed(value, colours) for value in shown], "line": {"width": 0}},
         hovertemplate=hover,
         showlegend=False,
     )
 
 
-def _mixed(value: float, colours: Mapping[float, str]) -> str:
+def mixed(value: float, colours: Mapping[float, str]) -> str:
+    """Mix the colour of a value from its neighbours; outside the known values it is that of the nearest."""
     parts = zip(*(bytes.fromhex(colour[1:]) for colour in colours.values()), strict=True)
     mixed = (round(float(np.interp(value, [*colours], part))) for part in parts)
     return "#" + bytes(mixed).hex()
