@@ -6,12 +6,13 @@ import signal
 import subprocess
 import sys
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from reproduce_tasks import Note, finished, started, tasks_of, unfinished, until, workers, workspace_in
 
-from meterveil.bench.reproduce.runner import Local, run, waves
+from meterveil.bench.reproduce.runner import Local, blocks, run, waves
 from meterveil.errors import InputError
 
 
@@ -25,6 +26,13 @@ def test_needed_tasks_come_first():
     tasks = tasks_of(probe=Note(), quick=Note(), train=(Note(), "probe"), cell=(Note(), "train", "quick"))
     groups = [[task.key for task in group] for group in waves(tasks)]
     assert groups == [["probe", "quick"], ["train"], ["cell"]]
+
+
+def test_first_cells_do_not_wait_for_what_only_later_ones_need():
+    tasks = tasks_of(fit=Note(), one=(Note(), "fit"), two=(Note(), "fit"), train=Note(), three=(Note(), "train"))
+    tasks = [replace(task, kind="measure") if task.key in ("one", "two", "three") else task for task in tasks]
+    assert [[task.key for task in block] for block in blocks(tasks, 2)] == [["fit", "one", "two"], ["train", "three"]]
+    assert [len(block) for block in blocks(tasks)] == [5]
 
 
 @pytest.mark.parametrize(

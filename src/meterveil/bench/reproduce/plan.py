@@ -16,7 +16,7 @@ from meterveil.bench import results
 from meterveil.bench.evaluate import PRIOR
 from meterveil.bench.reproduce import steps
 from meterveil.bench.reproduce.experiments import HELD_OUT, PAPER, SYNTHETIC, Cell
-from meterveil.bench.reproduce.runner import Engine, Task, run
+from meterveil.bench.reproduce.runner import MEASURE, Engine, Task, run
 from meterveil.bench.reproduce.steps import PlannedDefence, ProbeSpec, TrainingSpec
 from meterveil.bench.reproduce.workspace import Workspace
 from meterveil.bench.trial import Trial, evaluation_day_trial, protocol_trial, synthetic_trial
@@ -60,7 +60,7 @@ class Plan:
         trial = trial_of(self.workspace, cell.dataset, cell.house, cell.days, cell.threat)
         if isinstance(trial, str):
             work = partial(steps.not_measured, cell=cell, reason=trial)
-            return self._task(Task("measure", steps.not_measured_key(cell), cell.title, work))
+            return self._task(Task(MEASURE, steps.not_measured_key(cell), cell.title, work))
         labels = (cell.defence, cell.against) if cell.against else (cell.defence,)
         defences = tuple(
             PlannedDefence(label, cell.spec(label), cell.battery, self._trainings(cell, label)) for label in labels
@@ -69,7 +69,7 @@ class Plan:
         trainings = dict.fromkeys(key for defence in defences for key in defence.trainings)
         key = steps.cell_key(self.workspace, cell, trial, defences, fits)
         work = partial(steps.measure, cell=cell, trial=trial, defences=defences)
-        return self._task(Task("measure", key, cell.title, work, (*trainings, *fits)))
+        return self._task(Task(MEASURE, key, cell.title, work, (*trainings, *fits)))
 
     def _trainings(self, cell: Cell, defence: str) -> tuple[str, ...]:
         spec = cell.spec(defence)

@@ -18,6 +18,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
+from itertools import pairwise
 from threading import Thread
 from typing import Any, NamedTuple, Protocol
 
@@ -29,6 +30,10 @@ from meterveil.data import outputs
 from meterveil.errors import InputError
 
 WORKERS = 2
+MEASURE = "measure"
+"""Kind of the task that measures a cell; those that it needs come before it."""
+BLOCK = 12
+"""Cells that are measured before anything is done for later ones."""
 MOST_RESTARTS = 3
 """Times in a row that a worker may die without any task finishing."""
 
@@ -83,7 +88,7 @@ def run(tasks: Sequence[Task], workspace: Workspace, engine: Engine) -> Iterator
     Needed tasks must come before those that need them. Tasks that need a failed one fail too.
     """
     failed: set[str] = set()
-    for wave in waves(tasks):
+    for wave in (wave for block in blocks(tasks) for wave in waves(block)):
         for task in [task for task in wave if failed & set(task.needs)]:
             failed.add(task.key)
             yield task, "needs a task that failed"
@@ -91,6 +96,13 @@ def run(tasks: Sequence[Task], workspace: Workspace, engine: Engine) -> Iterator
         for outcome in _outcomes(ready, workspace, engine):
             failed.update([outcome.key] if outcome.error else [])
             yield ready[outcome.key], outcome.error
+
+
+def blocks(tasks: Sequence[Task], cells: int = BLOCK) -> Iterator[Sequence[Task]]:
+    """Split tasks after every so many cells: the first ones do not wait for what only later ones need."""
+    ends = [number + 1 for number, task in enumerate(tasks) if task.kind == MEASURE][cells - 1 :: cells]
+    for begin, end in pairwise((0, *ends, len(tasks))):
+        yield tasks[begin:end]
 
 
 def waves(tasks: Sequence[Task]) -> list[list[Task]]:
