@@ -2,8 +2,8 @@
 
 Makes results/study_behaviour.csv: uses of the kettle, the first and last activity of the day, the evening meal and
 absence, read by an attacker that knows the defence (D17), beside what habits tell. `--meters` are the readings that
-the attacker sees. One fit takes two to three minutes of one core; fits are kept. The tables and pictures of
-docs/behaviour.md are made from this study and those of `seconds` and `crossing`; `--picture` only makes them.
+the attacker sees; with a meter of one minute the fits are those of `meterveil reproduce --table informed`. The tables
+and pictures of docs/behaviour.md are made from this study, `seconds` and `crossing`; `--picture` only makes them.
 """
 
 from __future__ import annotations
@@ -17,28 +17,24 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from experiments import reading, study
-from meterveil.bench.trial import HouseDays, Houses, Trial, attack_trial
+from meterveil.bench.trial import Houses, Trial, protocol_trial
 from meterveil.data.files import data_folder
 from meterveil.data.load import load
-from meterveil.data.protocols import STATES, UKDALE_HOUSE1, Dataset
+from meterveil.data.protocols import FURTHER_HOUSES, UKDALE_HOUSE1, Protocol
 from meterveil.data.simulation import Resolution
-from meterveil.data.splits import HELD_OUT_COVERAGE, day_coverage
-from meterveil.data.states import with_states
 from meterveil.defenders.defence import common_setup, find_defences
 from meterveil.plots.answers import Answer, answers_figure
 from meterveil.plots.html import save
 
 NAME = "behaviour"
-TRAINING_DAYS = 40
-"""Days that attackers learn from, or half of the days of a house with fewer than twice as many."""
 DEFENCES = ("none", "random_equal:8", "flat", "flat_decoys", "veil")
 PAGE = Path("docs/behaviour.md")
-HOUSES: dict[str, tuple[Dataset, int, tuple[str, ...]]] = {
-    "ukdale_1": ("ukdale", 1, UKDALE_HOUSE1.many_day_targets),
-    "ukdale_2": ("ukdale", 2, ("fridge", "kettle", "microwave", "dishwasher")),
-    "refit_2": ("refit", 2, ("kettle", "microwave", "dishwasher")),
+HOUSES: dict[str, Protocol] = {
+    "ukdale_1": UKDALE_HOUSE1,
+    "ukdale_2": FURTHER_HOUSES["ukdale", 2],
+    "refit_2": FURTHER_HOUSES["refit", 2],
 }
-"""House -> data set, number and appliances. REDD house 2 has two test days: too few for questions about days."""
+"""REDD house 2 has two test days: too few for questions about days."""
 METERS = {
     "1 min": Resolution(),
     "1 min, 10 W": Resolution(step_w=10.0),
@@ -46,11 +42,11 @@ METERS = {
     "30 min": Resolution(30),
 }
 HOUSE_NAMES = {"ukdale_1": "UK-DALE 1", "ukdale_2": "UK-DALE 2", "refit_2": "REFIT 2"}
-TIMES = {"up": "first activity, error in min", "retired": "last activity", "meal": "evening meal"}
+TIMES = {"first_activity": "first activity, error in min", "last_activity": "last activity", "meal": "evening meal"}
 PANELS = {
     "kettle_use_f1": "Uses of the kettle found (F1)",
-    "up_error_min": "First activity of the day, error in minutes",
-    "retired_error_min": "Last activity, error in minutes",
+    "first_activity_error_min": "First activity of the day, error in minutes",
+    "last_activity_error_min": "Last activity, error in minutes",
     "meal_error_min": "Evening meal, error in minutes",
     "absence_accuracy": "Absence, balanced accuracy",
 }
@@ -59,17 +55,10 @@ AXES = {"f1": {"range": [0, 1]}, "min": {"rangemode": "tozero"}, "accuracy": {"r
 
 
 def house_trial(name: str, folder: Path) -> tuple[Trial, Houses]:
-    """Learn from the first days of a house and read the later ones; states are further targets."""
-    dataset, number, appliances = HOUSES[name]
-    home = with_states(load(folder / dataset, number).select(appliances))
-    targets = (*appliances, *STATES)
-    if name == "ukdale_1":
-        trial = replace(attack_trial(UKDALE_HOUSE1, home, TRAINING_DAYS, held_out=True), targets=targets)
-    else:
-        days = [day for day, share in day_coverage(home).items() if share >= HELD_OUT_COVERAGE]
-        count = min(TRAINING_DAYS, len(days) // 2)
-        training, test = (HouseDays(dataset, number, tuple(part)) for part in (days[:count], days[count:]))
-        trial = Trial((training,), test, targets, f"{test.days[0]}..{test.days[-1]}")
+    """Learn from ten days of a house and read all held-out ones, as the evaluation does."""
+    protocol = HOUSES[name]
+    home = load(folder / protocol.dataset, protocol.house)
+    trial = replace(protocol_trial(protocol, home, "many"), also_learned=protocol.many_day_targets)
     return trial, {trial.test.key: home}
 
 
@@ -82,7 +71,7 @@ def measure(options: argparse.Namespace) -> None:
             trial, houses = house_trial(house, data_folder(options.data))
             for defence in defences:
                 labels = {"dataset": house, "row": defence.name, "meter": meter}
-                rows = reading.figures(reading.read(trial, houses, defence, setup), **labels)
+                rows = reading.figures(reading.read(trial, houses, defence, setup, options.epochs), **labels)
                 reading.record(options, NAME, trial, defence, setup, rows)
 
 
@@ -100,7 +89,7 @@ def _whole(value: float | None) -> str:
 
 METER_QUESTIONS = {
     "uses of the kettle found, F1": ("kettle_use_f1", _number),
-    "first activity, error in minutes": ("up_error_min", _whole),
+    "first activity, error in minutes": ("first_activity_error_min", _whole),
     "absence, balanced accuracy": ("absence_accuracy", _percent),
 }
 
@@ -199,6 +188,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--houses", nargs="+", default=list(HOUSES), choices=list(HOUSES))
     parser.add_argument("--meters", nargs="+", default=["1 min"], choices=list(METERS))
     parser.add_argument("--defences", nargs="+", default=list(DEFENCES))
+    parser.add_argument("--epochs", type=int, help="shorter training of the attacker")
     options = parser.parse_args(arguments)
     make_page(options) if options.picture else measure(options)
 

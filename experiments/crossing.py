@@ -57,7 +57,7 @@ def measure(options: argparse.Namespace) -> None:
         learned = " and ".join(f"{name} {number}" for name, number in CROSSINGS[house][1])
         for defence in defences:
             labels = {"dataset": house, "row": defence.name, "note": f"learned from {learned}"}
-            rows = reading.figures(reading.read(trial, houses, defence, setup), **labels)
+            rows = reading.figures(reading.read(trial, houses, defence, setup, options.epochs), **labels)
             reading.record(options, NAME, trial, defence, setup, rows)
 
 
@@ -75,6 +75,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = study.options(__doc__ or "")
     parser.add_argument("--houses", nargs="+", default=list(CROSSINGS), choices=list(CROSSINGS))
     parser.add_argument("--defences", nargs="+", default=list(DEFENCES))
+    parser.add_argument("--epochs", type=int, help="shorter training of the attacker")
     measure(parser.parse_args(arguments))
 
 

@@ -1,7 +1,7 @@
 """What an informed attacker reads of a household with a defence, beside what habits tell: shared by studies.
 
-`read` fits the attacker and answers questions about the test days: which minutes and uses of appliances, when
-the day began and ended, when the evening meal was prepared, and whether anybody was at home (`data.states`).
+The fits are those of the evaluation. The questions: which minutes and uses of appliances, when the day began and ended,
+when the evening meal was prepared, and whether anybody was at home (`bench.behaviour`).
 """
 
 from __future__ import annotations
@@ -10,29 +10,33 @@ import argparse
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
 from experiments import study
-from meterveil.attackers.drawn_days import EMPTY_SHARE
-from meterveil.attackers.fitting import adaptive
-from meterveil.attackers.protocol import Prediction, meter_of
+from meterveil.attackers.baselines import Prior
+from meterveil.attackers.classical import recentred
+from meterveil.attackers.fitting import adaptive, fit
+from meterveil.attackers.informed import Informed
+from meterveil.attackers.protocol import Attacker, Prediction, meter_of
 from meterveil.attackers.registry import version_of
+from meterveil.bench.behaviour import DAY, EMPTY_SHARE, QUESTIONS, any_in_use, steps_until, time_of_use, usual_times
 from meterveil.bench.cases import best_f1, score_predictions
 from meterveil.bench.estimates import estimate, mean
 from meterveil.bench.evaluate import mask_test_days
-from meterveil.bench.metrics import Counts, begin_minute, detection, end_probability, event_counts, seen
+from meterveil.bench.metrics import Counts, detection, event_counts, seen
 from meterveil.bench.results import battery_label
 from meterveil.bench.trial import Houses, Trial
-from meterveil.core.arrays import FloatArray
+from meterveil.core.arrays import BoolArray, FloatArray
 from meterveil.data.cache import key_of, library_versions
 from meterveil.data.household import Household
-from meterveil.data.protocols import STATE_ON_W, STATES, on_threshold_w
-from meterveil.data.simulation import Setup
+from meterveil.data.protocols import on_threshold_w
+from meterveil.data.simulation import Resolution, Setup
 from meterveil.defenders.defence import Defence
+from meterveil.defenders.none import NoDefence
 
-ATTACKERS = ("informed", "prior")
+INFORMED, PRIOR = "informed", "prior"
 KEYS = ("dataset", "row", "meter")
 """Columns that say which figures a measurement replaces."""
 SEEDS = 2
@@ -50,19 +54,37 @@ class Answer(NamedTuple):
     statistic: Callable[[FloatArray], float]
 
 
-def read(trial: Trial, houses: Houses, defence: Defence, setup: Setup) -> dict[str, dict[str, Answer]]:
+class Reader(NamedTuple):
+    """Attacker with its prior and the usual times of the training days."""
+
+    attacker: Attacker
+    prior: Prior
+    usual: Mapping[str, FloatArray]
+    """Question -> probability of each minute of its part of the day."""
+
+
+def read(
+    trial: Trial, houses: Houses, defence: Defence, setup: Setup, epochs: int | None = None
+) -> dict[str, dict[str, Answer]]:
     """Fit the attackers to a defence and let them read the test days: attacker -> metric -> answer.
 
-    Of a defence with several trainings the first one is read.
+    Of a defence with several trainings the first one is read. `epochs` shortens the training.
     """
     first = replace(defence, policies=defence.policies[:1])
-    training = trial.training_households(houses)
-    fitted = adaptive(ATTACKERS, training, trial.fitted, trial.seed, first.policies[0], setup, workers=1)
+    training, policy = trial.training_households(houses), first.policies[0]
+    data = (training, trial.fitted, trial.seed)
+    fitted = fit([PRIOR], *data, workers=1)
+    if isinstance(policy, NoDefence) and setup.resolution == Resolution():
+        fitted |= fit([INFORMED], *data, workers=1, epochs=epochs)
+    else:
+        fitted |= adaptive([INFORMED], *data, policy, setup, workers=1, epochs=epochs)
     masked = mask_test_days(trial, houses[trial.test.key], first, setup, SEEDS)
     copies = [masked.days[number] for number in sorted(set(masked.same_as))]
+    prior = cast(Prior, fitted[PRIOR])
+    usual = {name: usual_of(training, name) for name in QUESTIONS}
     answers: dict[str, dict[str, Answer]] = {}
     for name, attacker in fitted.items():
-        draws = [ask([attacker.predict(meter_of(day)) for day in days], days, trial.targets) for days in copies]
+        draws = [ask(Reader(attacker, prior, usual), days, trial.targets) for days in copies]
         answers[name] = {
             metric: answer._replace(by_day=np.mean([draw[metric].by_day for draw in draws], axis=0))
             for metric, answer in draws[0].items()
@@ -70,25 +92,29 @@ def read(trial: Trial, houses: Houses, defence: Defence, setup: Setup) -> dict[s
     return answers
 
 
-def ask(predictions: Sequence[Prediction], days: Sequence[Household], targets: Sequence[str]) -> dict[str, Answer]:
+def ask(reader: Reader, days: Sequence[Household], targets: Sequence[str]) -> dict[str, Answer]:
     """Answer every question that these targets allow."""
-    appliances = [name for name in targets if name not in STATES]
-    scores = score_predictions(predictions, days, appliances)
-    answers = {"f1": Answer(np.array([best_f1(scores, name) for name in appliances]), mean)}
-    for name in appliances:
+    predictions = [reader.attacker.predict(meter_of(day)) for day in days]
+    scores = score_predictions(predictions, days, targets)
+    answers = {"f1": Answer(np.array([best_f1(scores, name) for name in targets]), mean)}
+    for name in targets:
         answers[f"{name}_f1"] = Answer(best_f1(scores, name)[None], mean)
         if name in EVENTS:
             counts = np.array([_uses(*pair, name) for pair in zip(predictions, days, strict=True)], dtype=float).T
             for part in ("precision", "recall", "f1"):
                 answers[f"{name}_use_{part}"] = Answer(counts, partial(detected, part))
-    for name in (name for name in STATES if name in targets):
-        error = np.array([_error_minutes(*pair, name) for pair in zip(predictions, days, strict=True)])
-        answers[f"{name}_error_min"] = Answer(error[None], mean)
-        close = np.where(np.isnan(error), np.nan, error <= CLOSE_MINUTES)
-        answers[f"{name}_close"] = Answer(close[None], mean)
-    if "up" in targets:
-        rows = np.array([_absence(*pair) for pair in zip(predictions, days, strict=True)], dtype=float).T
-        answers["absence_accuracy"] = Answer(rows, _balanced)
+    for question in QUESTIONS:
+        true, guessed, is_there = (
+            np.array(part) for part in zip(*_times(reader, predictions, days, question), strict=True)
+        )
+        error = np.abs(guessed - true)
+        answers[f"{question}_error_min"] = Answer(error[None], mean)
+        answers[f"{question}_close"] = Answer(np.where(np.isnan(error), np.nan, error <= CLOSE_MINUTES)[None], mean)
+        if question == "first_activity":
+            home, called_home = ~np.isnan(true), is_there >= 1.0 - EMPTY_SHARE
+            known = ~np.isnan(guessed)
+            rows = np.array([~home & ~called_home & known, ~home & known, home & called_home & known, home & known])
+            answers["absence_accuracy"] = Answer(rows.astype(float), _balanced)
     return answers
 
 
@@ -115,7 +141,8 @@ def record(
     settings = {
         **trial.settings,
         **defence.settings,
-        "attacker_version": version_of(ATTACKERS[0]),
+        "attacker_version": version_of(INFORMED),
+        "epochs": options.epochs,
         "battery": battery_label(setup.battery),
         "library": setup.library.digest()[:12],
         "resolution": [setup.resolution.minutes, setup.resolution.step_w],
@@ -125,30 +152,58 @@ def record(
     study.record(options.results, name, key, rows, settings, [name for name in KEYS if name in rows[0]])
 
 
-def _uses(prediction: Prediction, day: Household, name: str) -> Counts:
-    probability = seen(prediction.on[name][0], day.aggregate_w)
-    return event_counts(day.appliances_w[name], probability, on_threshold_w(name), cut=0.5)
-
-
 def detected(part: str, counts: FloatArray) -> float:
     """Return precision, recall or F1 of counts, (3,)."""
     return float(getattr(detection(Counts(*counts)), part))
 
 
-def _error_minutes(prediction: Prediction, day: Household, state: str) -> float:
-    """Return the error of the time at which a state began; NaN on a day without it."""
-    truth = day.appliances_w[state] > STATE_ON_W
-    return abs(float(begin_minute(prediction.on[state][0]) - np.argmax(truth))) if truth.any() else float("nan")
+def usual_of(training: Sequence[Household], question: str) -> FloatArray:
+    """Return the probability of each time that answers a question, from the training days."""
+    asked = QUESTIONS[question]
+    days = [household.day(day) for household in training for day in household.days()]
+    whole = [day for day in days if len(day.minutes) == DAY and not np.isnan(day.aggregate_w).all()]
+    names = [name for name in asked.appliances if name in whole[0].appliances_w]
+    steps = np.array([steps_until(asked.inside(_in_use(day, names))) for day in whole])
+    return usual_times(steps, asked.end - asked.begin)
 
 
-def _absence(prediction: Prediction, day: Household) -> tuple[bool, bool, bool, bool]:
-    """Return whether an empty day was called empty, was empty, and the same of a day with somebody at home.
+def _uses(prediction: Prediction, day: Household, name: str) -> Counts:
+    probability = seen(prediction.on[name][0], day.aggregate_w)
+    return event_counts(day.appliances_w[name], probability, on_threshold_w(name), cut=0.5)
 
-    A day is called empty where that is likelier than on the days that the attacker was trained with.
-    """
-    home = bool((day.appliances_w["up"] > STATE_ON_W).any())
-    called_home = bool(end_probability(prediction.on["up"][0]) >= 1.0 - EMPTY_SHARE)
-    return not home and not called_home, not home, home and called_home, home
+
+def _times(
+    reader: Reader, predictions: Sequence[Prediction], days: Sequence[Household], question: str
+) -> list[tuple[float, float, float]]:
+    """Return the true and the guessed time and the probability of any use, of each day of 24 hours; else NaN."""
+    asked = QUESTIONS[question]
+    times = []
+    for day, prediction in zip(days, predictions, strict=True):
+        names = [name for name in asked.appliances if name in prediction.on]
+        if len(day.minutes) != DAY or not names:
+            times.append((np.nan, np.nan, np.nan))
+            continue
+        on = _in_use(day, names)
+        weekend = int(day.minutes[0].weekday() >= 5)
+        habit = any_in_use([reader.prior.profiles[name].on[weekend] for name in names])
+        found = any_in_use([_probability(reader.attacker, prediction, name) for name in names])
+        guessed, is_there = time_of_use(reader.usual[question], asked.inside(habit), asked.inside(found))
+        times.append((float(steps_until(asked.inside(on))), float(guessed), float(is_there)))
+    return times
+
+
+def _in_use(day: Household, names: Sequence[str]) -> BoolArray:
+    return np.any([day.appliances_w[name] >= on_threshold_w(name) for name in names], axis=0)
+
+
+def _probability(attacker: Attacker, prediction: Prediction, name: str) -> FloatArray:
+    """Return the on-probability of one day before its threshold was moved to one half."""
+    if isinstance(attacker, Informed):
+        place = attacker.targets.index(name)
+        if attacker.share[0, place] > 0.0:
+            return recentred(prediction.on[name][0], 1.0 - float(attacker.threshold[place]))
+        return recentred(prediction.on[name][0], 1.0 - attacker.prior.profiles[name].threshold)
+    return recentred(prediction.on[name][0], 1.0 - cast(Prior, attacker).profiles[name].threshold)
 
 
 def _balanced(means: FloatArray) -> float:

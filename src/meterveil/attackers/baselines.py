@@ -19,7 +19,7 @@ from meterveil.attackers.classical import best_threshold, recentred
 from meterveil.attackers.protocol import Arrays, Meter, Prediction, below, check_targets, meter_of, truth_w
 from meterveil.core.arrays import FloatArray, IntArray
 from meterveil.data.household import AGGREGATE, Household
-from meterveil.data.protocols import STATES, on_threshold_w
+from meterveil.data.protocols import on_threshold_w
 
 VERSION = 1  # raise it when a change alters the figures of these predictors
 
@@ -125,7 +125,7 @@ def learn_profile(power: Days, target: str) -> Profile:
     uses = power._replace(values=((power.values >= on_threshold_w(target)) & (power.known > 0)).astype(float))
     on, left_out = _best_curve(uses, lambda predicted, true: best_threshold(predicted, true > 0)[1])
     known = uses.known > 0
-    threshold = 0.5 if target in STATES else best_threshold(left_out[known], uses.values[known] > 0)[0]
+    threshold, _ = best_threshold(left_out[known], uses.values[known] > 0)
     return Profile(mean_w, on, threshold)
 
 

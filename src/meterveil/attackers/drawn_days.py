@@ -13,17 +13,11 @@ from meterveil.core.arrays import BoolArray, FloatArray, IntArray
 from meterveil.core.rollout import Policy, rollout
 from meterveil.core.scenario import Scenario
 from meterveil.data.household import AGGREGATE, Household
-from meterveil.data.protocols import STATES
 from meterveil.data.simulation import Setup, span
-from meterveil.data.states import HANDS_ON, day_states
 
 DAY = 1440
 MOST_MOVED = 20
 """Minutes by which the appliances of a drawn day are moved at most."""
-
-NOT_USED = -1
-EMPTY_SHARE = 0.1
-"""Share of drawn days without any hands-on use, where states of the day are to be read."""
 
 _AT_ONCE = 64
 """Stretches composed at a time, a bound on memory."""
@@ -36,24 +30,14 @@ class Days(NamedTuple):
     targets_w: FloatArray  # (day, target, minute)
     price: FloatArray  # (day, minute)
     weekday: IntArray  # (day,)
-    names: tuple[str, ...]  # of the targets
-
-    @property
-    def is_aggregate(self) -> BoolArray:
-        """Whether a target is the whole load, (target,)."""
-        return np.array([name == AGGREGATE for name in self.names])
-
-    @property
-    def is_state(self) -> BoolArray:
-        """Whether a target is a state of the day, (target,)."""
-        return np.array([name in STATES for name in self.names])
+    is_aggregate: BoolArray  # (target,)
 
 
 class Draw(NamedTuple):
     """Days to compose; leading axes are any, such as (stretch, day)."""
 
     day: IntArray  # (...)
-    donor: IntArray  # (..., target) day that each target is taken from; NOT_USED where it is off all day
+    donor: IntArray  # (..., target) day that each target is taken from
     moved: IntArray  # (..., target) minutes by which it is moved
 
 
@@ -70,7 +54,8 @@ def recorded_days(households: Sequence[Household], targets: Sequence[str], setup
         weekday.append(part.minutes[0].weekday())
         after = day + timedelta(days=1)
         price.append(span(household, day, after, setup.tariff, 0).price[0] if setup else np.zeros(DAY))
-    return Days(np.array(load_w), np.array(targets_w), np.array(price), np.array(weekday), tuple(targets))
+    is_aggregate = np.array([name == AGGREGATE for name in targets])
+    return Days(np.array(load_w), np.array(targets_w), np.array(price), np.array(weekday), is_aggregate)
 
 
 def as_recorded(days: IntArray, targets: int) -> Draw:
@@ -79,38 +64,25 @@ def as_recorded(days: IntArray, targets: int) -> Draw:
     return Draw(days, donor, np.zeros_like(donor))
 
 
-def draw(days: IntArray, names: Sequence[str], shape: tuple[int, int], rng: np.random.Generator) -> Draw:
-    """Draw stretches of days; half of the appliances come from other days, half move by some minutes.
-
-    To read states of the day, some days have no hands-on use: few training days or none are spent away.
-    """
+def draw(days: IntArray, targets: int, shape: tuple[int, int], rng: np.random.Generator) -> Draw:
+    """Draw stretches of days; half of the appliances come from other days, half move by some minutes."""
     day = rng.choice(days, shape)
-    each = *shape, len(names)
+    each = *shape, targets
     other = rng.choice(days, each)
     donor = np.where(rng.random(each) < 0.5, other, day[..., None])
     moved = np.where(rng.random(each) < 0.5, rng.integers(-MOST_MOVED, MOST_MOVED + 1, each), 0)
-    if set(STATES) & set(names):
-        hands_on = np.array([name in HANDS_ON for name in names])
-        donor[(rng.random(shape) < EMPTY_SHARE)[..., None] & hands_on] = NOT_USED
     return Draw(day, donor, moved)
 
 
 def compose(days: Days, drawn: Draw) -> tuple[FloatArray, FloatArray]:
     """Return the load, (..., minute), and the targets, (..., target, minute), of drawn days."""
     minute = (np.arange(DAY) - drawn.moved[..., None]) % DAY
-    targets_w = days.targets_w[drawn.donor[..., None], np.arange(len(days.names))[:, None], minute]
-    targets_w[drawn.donor == NOT_USED] = 0.0
-    adds_up = ~(days.is_aggregate | days.is_state)
+    targets_w = days.targets_w[drawn.donor[..., None], np.arange(len(days.is_aggregate))[:, None], minute]
     before_w, after_w = (
-        np.nansum(np.compress(adds_up, part, axis=-2), axis=-2) for part in (days.targets_w, targets_w)
+        np.nansum(np.compress(~days.is_aggregate, part, axis=-2), axis=-2) for part in (days.targets_w, targets_w)
     )
     load_w = np.maximum((days.load_w - before_w)[drawn.day] + after_w, 0.0)
     targets_w[..., days.is_aggregate, :] = load_w[..., None, :]
-    if days.is_state.any():
-        power_w = {name: targets_w[..., n, :] for n, name in enumerate(days.names)}
-        states = day_states(power_w, np.arange(DAY))
-        for n in np.flatnonzero(days.is_state):
-            targets_w[..., n, :] = states[..., STATES.index(days.names[n]), :]
     return load_w, targets_w
 
 

@@ -30,7 +30,7 @@ from meterveil.attackers.protocol import Arrays, Meter, Prediction, below, check
 from meterveil.core.arrays import FloatArray, IntArray
 from meterveil.core.rollout import Policy
 from meterveil.data.household import AGGREGATE, Household
-from meterveil.data.protocols import STATES, on_threshold_w
+from meterveil.data.protocols import on_threshold_w
 from meterveil.data.simulation import Setup
 from meterveil.errors import InputError
 
@@ -90,7 +90,7 @@ class Informed:
     share: FloatArray = field(default_factory=lambda: np.ones((2, 1)))
     """(2, target) share of the networks beside the prior, in the log-odds and in the power."""
     threshold: FloatArray = field(default_factory=lambda: np.full(1, 0.5))
-    """(target,) on-probability with the best F1 on validation days; one half for states of the day."""
+    """(target,) on-probability with the best F1 on validation days."""
 
     def knowing(self, policy: Policy, setup: Setup) -> Self:
         """Return this attacker with knowledge of a defence; fit it to days without the defence."""
@@ -108,7 +108,7 @@ class Informed:
         task = replace(self, targets=tuple(targets), prior=prior, scale_w=scale_w)
         folds = _folds(count, self.recipe.members)
         learning = [np.setdiff1d(np.arange(count), fold) for fold in folds]
-        drawn = [task._drawn(part, rng) for part in learning]
+        drawn = [self._drawn(part, len(targets), rng) for part in learning]
         meters_w = task._masked(days, drawn, rng)
         repeats = _REPEATS if self.policy else 1
         held_out = [drawn_days.as_recorded(np.tile(fold, (repeats, 1)), len(targets)) for fold in folds]
@@ -166,11 +166,11 @@ class Informed:
             threshold=arrays["threshold"],
         )
 
-    def _drawn(self, learning: IntArray, rng: np.random.Generator) -> Draw:
+    def _drawn(self, learning: IntArray, targets: int, rng: np.random.Generator) -> Draw:
         """Draw the days of all epochs at once, (stretch, day): a rollout takes as long for many as for few."""
         recipe = self.recipe
         stretches = -(-min(len(learning) * recipe.copies, recipe.most_days) // recipe.chain)
-        return drawn_days.draw(learning, self.targets, (recipe.epochs * stretches, recipe.chain), rng)
+        return drawn_days.draw(learning, targets, (recipe.epochs * stretches, recipe.chain), rng)
 
     def _masked(self, days: Days, draws: Sequence[Draw], rng: np.random.Generator) -> list[FloatArray]:
         """Mask the days of all members in one rollout; return the meters of each, (day, minute)."""
@@ -255,8 +255,6 @@ class Informed:
                 chosen, reached = best_threshold(_probability(mixed[seen]), on[:, n][seen] > 0)
                 if reached > best:
                     best, share[0, n], threshold[n] = reached, candidate, chosen
-            if name in STATES:
-                threshold[n] = 0.5
             away, wanted = ((part[:, n] - usual[:, n])[seen] for part in (power, true_power))
             share[1, n] = np.clip(np.sum(away * wanted) / max(np.sum(away**2), 1e-12), 0.0, 1.0)
         return share, threshold

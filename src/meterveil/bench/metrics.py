@@ -147,20 +147,6 @@ def event_detection(
     return detection(event_counts(truth_w, prediction, threshold_w, tolerance_minutes, cut))
 
 
-def begin_minute(probability: FloatArray) -> IntArray:
-    """Return the median of when a state of the day began, given that it began: (..., minute) -> (...).
-
-    The probability that it has begun reaches half of its value at the end of the day.
-    """
-    end = end_probability(probability)[..., None]
-    return np.asarray(np.argmax(np.nan_to_num(probability) >= end / 2, axis=-1))
-
-
-def end_probability(probability: FloatArray) -> FloatArray:
-    """Return the probability that a state began at all: its median over the last hour of the day."""
-    return np.asarray(np.nanmedian(probability[..., -60:], axis=-1))
-
-
 def detection(counts: Counts) -> Detection:
     """Return precision, recall and F1 of counts."""
     hits, predicted, true = counts

@@ -31,14 +31,6 @@ ON_THRESHOLD_W: dict[str, float] = {
 OTHER_ON_W = 50.0
 """The same for any other appliance: above the standby of most devices, below the power of those in use."""
 
-STATES = ("up", "retired", "meal")
-"""States of a day that attackers read as further appliances of 0 or 1 W (`data.states`).
-
-`up`: since the first hands-on use of the day; `retired`: since the end of the last one; `meal`: since the first use
-of a cooking appliance in the evening. A day without such a use is without the state.
-"""
-STATE_ON_W = 0.5
-
 
 @dataclass(frozen=True)
 class Protocol:
@@ -167,6 +159,4 @@ def protocol(name: str) -> Protocol:
 
 def on_threshold_w(appliance: str) -> float:
     """Return the on-threshold of an appliance; `kitchen_outlets_2` counts as `kitchen_outlets`."""
-    if appliance in STATES:
-        return STATE_ON_W
     return ON_THRESHOLD_W.get(kind(appliance), OTHER_ON_W)
