@@ -40,6 +40,7 @@ format: $(VENV)/.dev           ## fix what the linter can fix
 bench: $(VENV)/.dev            ## measure speed, as ratios within one run; writes benchmarks/latest.json
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/read_channel.py
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/simulate.py --picture
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/plan.py
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/citylearn.py
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/classical.py
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/neural.py
@@ -50,6 +51,7 @@ bench: $(VENV)/.dev            ## measure speed, as ratios within one run; write
 figures: bench                 ## draw every picture and fill every table of README and docs from what is recorded (needs Chromium)
 	$(BIN)/python -m experiments.demo_picture
 	$(BIN)/meterveil report --leaderboards docs/img
+	$(BIN)/python -m experiments.battery_chart --picture
 	$(BIN)/python -m experiments.alignment --picture
 	$(BIN)/python -m experiments.behaviour --picture
 	$(BIN)/python -m experiments.training_observations --picture
@@ -73,6 +75,7 @@ reproduce: $(VENV)/.dev        ## measure every table of the paper and every stu
 	$(BIN)/python -m experiments.behaviour --library out/library.json --houses ukdale_1 --meters "1 min, 10 W" "15 min" "30 min"
 	$(BIN)/python -m experiments.crossing --library out/library.json
 	$(BIN)/python -m experiments.seconds --library out/library.json
+	$(BIN)/python -m experiments.battery_chart
 	$(BIN)/python -m experiments.adaptive_curve redd random_equal
 	$(BIN)/python -m experiments.adaptive_curve redd random_equal --attackers seq2point --epochs 3 10 30
 	$(BIN)/python -m experiments.alignment --library out/library.json

@@ -7,7 +7,7 @@ from _record import LATEST
 PAGE = LATEST.parents[1] / "docs" / "speed.md"
 END = "<!-- end of figures -->"
 SECTIONS = {
-    "<!-- figures -->": ("simulate.", "citylearn."),
+    "<!-- figures -->": ("simulate.", "citylearn.", "plan."),
     "<!-- figures of the attackers -->": ("attack: ", "classical."),
 }
 """Mark that a table follows -> how the names of its figures begin."""

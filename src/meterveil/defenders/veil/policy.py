@@ -96,7 +96,7 @@ class Veil:
         """Hold level plus decoy, or else a reading on the grid, or else leave the meter alone."""
         scheduled = self.rules.scheduled(view.minute_of_day) | (memory.level < 0)
         decoy, elapsed = self._decoys(view, memory, scheduled)
-        decoy_w = np.round(view.library.watts[decoy, elapsed])
+        decoy_w = np.round(view.library.watts[decoy, elapsed]) if self.decoy_rate else np.zeros(len(decoy))
         level = self._chosen(view, memory, scheduled, memory.level, draw=True)
         lowest_w, highest_w = _reachable(view)
         late = ~scheduled & (memory.since >= self.rescue_minutes)
@@ -110,9 +110,9 @@ class Veil:
 
     def _chosen(self, view: View, memory: Memory, rows: BoolArray, level: IntArray, draw: bool = False) -> IntArray:
         """Choose a level for some of the households; draw it where choices are private."""
-        index = np.flatnonzero(rows)
-        if len(index) == 0:
+        if not rows.any():
             return level
+        index = np.flatnonzero(rows)
         batch = len(rows)
         columns = {
             part.name: np.broadcast_to(getattr(view.battery, part.name), batch)[index] for part in fields(Battery)
@@ -148,6 +148,8 @@ class Veil:
         """Hold the target, else the nearest reading on the grid, else nothing."""
         request_w = target_w - view.load_w
         follows = (request_w >= lowest_w) & (request_w <= highest_w)
+        if follows.all():
+            return hold_meter(view.library, target_w)
         grid_w = self.rules.grid_w
         above_w = np.ceil((view.load_w + lowest_w) / grid_w - 1e-9) * grid_w
         below_w = np.floor((view.load_w + highest_w) / grid_w + 1e-9) * grid_w
