@@ -46,6 +46,7 @@ bench: $(VENV)/.dev            ## measure speed, as ratios within one run; write
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/neural.py
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/training.py
 	$(BIN)/python benchmarks/bundle.py
+	$(BIN)/python benchmarks/soak.py --days 3
 	$(BIN)/python benchmarks/speed_table.py
 
 figures: bench                 ## draw every picture and fill every table of README and docs from what is recorded (needs Chromium)

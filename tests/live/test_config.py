@@ -20,7 +20,7 @@ def bundle(tmp_path_factory):
 WRONG = {
     "timezone": ({"timezone": "Mars/North"}, "write a time zone such as Europe/London"),
     "unknown key": ({"colour": "red"}, "colour is 'red': Extra inputs are not permitted"),
-    "driver": ({"meter": {"driver": "telepathy"}}, "'simulated', 'mqtt', 'sunspec', 'home_assistant'"),
+    "driver": ({"meter": {"driver": "telepathy"}}, "'simulated', 'mqtt', 'sunspec', 'p1', 'home_assistant'"),
     "open page": ({"dashboard": {"host": "0.0.0.0"}}, "needs a password"),
     "two secrets": ({"dashboard": {"password": {"env": "A", "file": "b"}}}, "give one place"),
     "dead man": ({"battery": {"driver": "sunspec", "host": "x", "timeout_s": 0}}, "greater than or equal to 2"),

@@ -144,6 +144,7 @@ def test_home_assistant_shows_and_steers_the_house_and_it_comes_back_after_a_res
         until(lambda: home_assistant.state("sensor.meterveil_battery") == "50.0", 60)
         until(lambda: home_assistant.state("switch.meterveil_protection") == "on")
         until(lambda: guard.ports.meter.remote)
+        assert "meterveil" in [entry["name"] for entry in home_assistant.devices()]
         assert "hold the meter" in home_assistant.state("sensor.meterveil_last_decision")
         home_assistant.call("switch/turn_off", entity_id="switch.meterveil_protection")
         until(lambda: not guard.ports.meter.remote, 10)

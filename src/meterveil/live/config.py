@@ -129,6 +129,14 @@ class SunSpecTable(_Table):
     """Written to the device's revert timer, never 0."""
 
 
+class P1Table(_Table):
+    """P1 port of a smart meter (DSMR) on TCP, as ser2net or a P1 bridge serves it."""
+
+    driver: Literal["p1"]
+    host: str
+    port: Annotated[int, Field(ge=1, le=65535)] = 23
+
+
 class HomeAssistantTable(_Table):
     """Entities of a Home Assistant."""
 
@@ -151,7 +159,7 @@ class HomeAssistantTable(_Table):
 
 
 MeterTable = Annotated[
-    SimulatedTable | MqttMeterTable | SunSpecTable | HomeAssistantTable, Field(discriminator="driver")
+    SimulatedTable | MqttMeterTable | SunSpecTable | P1Table | HomeAssistantTable, Field(discriminator="driver")
 ]
 BatteryTable = Annotated[
     SimulatedTable | MqttBatteryTable | SunSpecTable | HomeAssistantTable, Field(discriminator="driver")

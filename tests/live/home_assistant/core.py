@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from counterparts import PASSWORD, USER, free_port, until
+from websockets.sync.client import connect
 
 ROOT = Path(__file__).parents[3]
 CONFIGURATION = """
@@ -50,7 +51,7 @@ class HomeAssistant:
         command = [self._program, "-c", self._folder, "--skip-pip", "--log-no-color"]
         with (self._folder / "out.log").open("a") as log:
             self._process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
-        until(lambda: self._answers("/api/onboarding"), 180, 0.3)
+        until(lambda: self._answers("/api/onboarding"), 400, 0.5)
 
     def stop(self):
         self._process.terminate()
@@ -75,6 +76,15 @@ class HomeAssistant:
 
     def call(self, service, **data):
         return self.post(f"/api/services/{service}", data)
+
+    def devices(self):
+        """Return the device registry, over the WebSocket."""
+        with connect(f"ws://127.0.0.1:{self.port}/api/websocket") as link:
+            link.recv()
+            link.send(json.dumps({"type": "auth", "access_token": self.tokens["access_token"]}))
+            link.recv()
+            link.send(json.dumps({"id": 1, "type": "config/device_registry/list"}))
+            return json.loads(link.recv())["result"]
 
     def _ask(self, path, body=None, headers=None):
         request = urllib.request.Request(self.base + path, body, {**self._headers, **(headers or {})})

@@ -12,6 +12,7 @@ from meterveil.live.config import (
     HomeAssistantTable,
     MqttBatteryTable,
     MqttMeterTable,
+    P1Table,
     SimulatedTable,
     SunSpecTable,
 )
@@ -45,6 +46,10 @@ def build_device(table: Any, clock: Clock) -> Any:
         from meterveil.live.drivers.sunspec import SunSpecDevice
 
         return SunSpecDevice(table, clock)
+    if isinstance(table, P1Table):
+        from meterveil.live.drivers.p1 import P1Meter
+
+        return P1Meter(table, clock)
     if isinstance(table, HomeAssistantTable):
         from meterveil.live.drivers.home_assistant import HomeAssistantDevice
 
