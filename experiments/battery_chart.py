@@ -1,6 +1,6 @@
 """Measure what batteries of many sizes hide in four houses: `python -m experiments.battery_chart`.
 
-Makes results/study_battery_chart.csv and docs/img/battery-chart.png, the chart of docs/veil.md: certified bits,
+Makes results/study_battery_chart.csv and docs/img/battery-chart.png: certified bits,
 minutes missed, energy and cost of the veil for 93 batteries, on days after the training days of each house. The
 figures are those of `meterveil plan`; no attacker is involved. A house takes about a minute of one core.
 """

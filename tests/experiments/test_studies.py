@@ -6,10 +6,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 
-from experiments import battery_hours, study, training_observations, untrained_defences
+from experiments import battery_chart, battery_hours, study, training_observations, untrained_defences
 from experiments.decisions import Played
 from experiments.training_observations import House, by_length, curve_of, hourly_error_w, probe_errors
 from meterveil.bench.results import read_runs
@@ -135,3 +136,10 @@ def test_a_long_study_describes_its_options(name):
     command = [sys.executable, "-m", f"experiments.{name}", "-h"]
     printed = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT).stdout
     assert "--data" in printed
+
+
+def test_the_smallest_battery_that_is_enough_is_marked_in_the_chart():
+    followed = {"8/4/8": 0.999, "4/3/8": 0.996, "4/2/8": 0.99, "2/2/16": 1.0, "12/1/8": 0.9}
+    house = pd.DataFrame({"followed": followed, "bits": 9.0, "missed_minutes": 1.0})
+    marks = {(cell.capacity_kwh, cell.power_kw): cell.mark for cell in battery_chart.cells(house)}
+    assert marks == {(8, 4): "", (4, 3): "enough", (4, 2): "", (12, 1): ""}

@@ -117,7 +117,7 @@ def doubts(plan: Plan) -> list[str]:
             "meterveil; two weeks of readings give better figures"
         )
     if len(plan.days) < 7:
-        notes.append(f"only {len(plan.days)} days are simulated; a month shows rare days as well")
+        notes.append(f"only {day_count(plan)} simulated; a month shows rare days as well")
     if plan.counted < len(plan.days):
         left_out = len(plan.days) - plan.counted
         notes.append(f"{left_out} days are known for less than {WELL_KNOWN:.0%} and count only in the cost")
@@ -125,6 +125,11 @@ def doubts(plan: Plan) -> list[str]:
     if unknown > 0.0005:
         notes.append(f"{unknown:.1%} of the minutes are unknown and bridged by straight lines")
     return notes
+
+
+def day_count(plan: Plan) -> str:
+    """Count the simulated days in words."""
+    return "1 day" if len(plan.days) == 1 else f"{len(plan.days)} days"
 
 
 def plan_page(plan: Plan, command: str, read: Section | None = None) -> str:
@@ -165,10 +170,10 @@ def _short(size: Size) -> str:
 def _which(plan: Plan) -> str:
     rule = f"follow at least {ENOUGH:.1%} of the minutes"
     if plan.enough is None:
-        return (
-            f"No battery of the chart is enough, which means: {rule}. The best is {describe(plan.best.size)} with "
-            f"{plan.best.followed:.2%}. Uses above the battery's power, such as an electric shower, stay visible."
-        )
+        best, peak_kw = plan.best, float(np.nanmax(plan.load_w)) / 1000.0
+        words = f"No battery of the chart is enough, which means: {rule}. The best is {describe(best.size)} with "
+        above = f" The load reaches {peak_kw:.1f} kW, above its power." if peak_kw > best.size.power_kw else ""
+        return f"{words}{best.followed:.2%}.{above}"
     if plan.enough.size == plan.yours.size:
         return f"Your battery is the smallest of the chart that is enough, which means: {rule}."
     return f"The smallest battery that is enough has {describe(plan.enough.size)}. Enough means: {rule}."
@@ -197,7 +202,7 @@ def _method(plan: Plan) -> list[str]:
         else "the veil starts from the usual week that ships with meterveil"
     )
     return [
-        f"{len(plan.days)} days from {plan.days[0]} on are simulated minute by minute with every battery, the charge "
+        f"{day_count(plan)} from {plan.days[0]} on, simulated minute by minute with every battery, the charge "
         f"carried over midnight; {learned}. Figures are for this meter and these days; other seasons differ.",
         "Bits with a battery: the veil holds the meter at a level that it chooses at fixed times of the day. The "
         "certificate of the day counts what the meter can tell then. No reader can learn more from the readings of the "

@@ -96,11 +96,11 @@ def _command(path: str, size: BatterySize, given: dict[str, str | int | date | o
 
 
 def _show(planned: Plan, command: str) -> None:
-    from meterveil.bench.battery_plan_page import answers, doubts, short_rows
+    from meterveil.bench.battery_plan_page import answers, day_count, doubts, short_rows
     from meterveil.cli.tables import show_line, show_notes, show_table
 
     show_notes([*planned.notes, *doubts(planned)])
-    show_table(short_rows(planned), f"{planned.household}: {len(planned.days)} days from {planned.days[0]} on")
+    show_table(short_rows(planned), f"{planned.household}: {day_count(planned)} from {planned.days[0]} on")
     for answer in answers(planned)[:-1]:
         show_line(answer)
     show_line(f"settings: {command}")
