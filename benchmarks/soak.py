@@ -8,7 +8,10 @@ kills real processes.
 from __future__ import annotations
 
 import argparse
+import os
 import sqlite3
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -293,6 +296,30 @@ def homes_per_core(count: int, load_w: np.ndarray, folder: Path) -> float:
     return (time.process_time() - began_s) / seconds
 
 
+def one_home(wait_s: float = 30.0, watch_s: float = 60.0) -> tuple[float, float, float]:
+    """Return memory (MB) and share of a core of the demo's guard process, and seconds until its page answers."""
+    command = [sys.executable, "-m", "meterveil", "guard", "--demo", "--port", "0"]
+    began_s = time.monotonic()
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        page_s = time.monotonic() - began_s
+        place = Path(f"/proc/{process.pid}")
+
+        def used_s() -> float:
+            return sum(map(int, (place / "stat").read_text().rsplit(")", 1)[1].split()[11:13])) / os.sysconf(
+                "SC_CLK_TCK"
+            )
+
+        time.sleep(wait_s)
+        before_s = used_s()
+        time.sleep(watch_s)
+        share = (used_s() - before_s) / watch_s
+        resident = next(line for line in (place / "status").read_text().splitlines() if line.startswith("VmRSS"))
+        process.terminate()
+    return int(resident.split()[1]) / 1024, share, page_s
+
+
 def main() -> None:
     from _record import record  # noqa: PLC0415  beside this file
     from meterveil.data import synthetic  # noqa: PLC0415
@@ -308,6 +335,7 @@ def main() -> None:
         wall_s, cpu_s = time.monotonic() - began_s, time.process_time() - cpu_s
         lost_s = run.expected - run.stored_seconds()
         share = homes_per_core(200, load_w, Path(name))
+    memory_mb, idle_share, page_s = one_home()
     figures = (
         ("days", asked.days, "d", "30"),
         ("faults injected", run.injected, "", ""),
@@ -318,6 +346,9 @@ def main() -> None:
         ("simulated time over wall time", 86_400 * asked.days / wall_s, "x", "> 1000"),
         ("simulated time over processor time", 86_400 * asked.days / cpu_s, "x", ""),
         ("share of a core for 200 homes", share, "", "< 1"),
+        ("memory of one home", memory_mb, "MB", "< 80"),
+        ("share of a core of one home", idle_share, "", "< 0.01"),
+        ("seconds until the demo's page answers", page_s, "s", "< 5"),
     )
     for words, value, unit, target in figures:
         record(f"soak: {words}", float(value), unit, target)

@@ -38,7 +38,8 @@ def photograph(browser: Browser, core: Any, page_of_guard: str, folder: Path) ->
     devices = core.devices()
     device = next(entry["id"] for entry in devices if entry["name"] == "meterveil")
     page.goto(f"{core.base}/config/devices/device/{device}")
-    page.wait_for_timeout(15_000)
+    page.get_by_text("Protection").first.wait_for(timeout=240_000)
+    page.wait_for_timeout(3_000)
     page.screenshot(path=folder / "home-assistant-device.png")
     for name, width, height in (("guard-demo", 1100, 960), ("guard-demo-phone", 390, 1200)):
         page = browser.new_page(viewport={"width": width, "height": height})
@@ -63,11 +64,7 @@ def main() -> None:
         broker = Mosquitto(folder)
         core = HomeAssistant(folder / "core", broker.port)
         write_demo(folder / "demo")
-        changes = {
-            "name": "home",
-            "dashboard": DashboardTable(port=0),
-            "home_assistant_discovery": BrokerTable(**broker.table),
-        }
+        changes = {"dashboard": DashboardTable(port=0), "home_assistant_discovery": BrokerTable(**broker.table)}
         guard = Guard(read_config(folder / "demo" / "guard.toml").model_copy(update=changes), live=True)
         thread = threading.Thread(target=guard.run)
         thread.start()

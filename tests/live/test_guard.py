@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -147,6 +148,26 @@ def test_likely_entities_come_first():
     assert found["meter power"][0] == "sensor.grid_power"
     assert found["battery power"][0] == "sensor.battery_power"
     assert (found["battery charge"], found["command"]) == (["sensor.battery_soc"], ["number.battery_setpoint"])
+
+
+def test_the_time_zone_is_the_computers(tmp_path):
+    from meterveil.live.setup import local_zone  # noqa: PLC0415
+
+    place = tmp_path / "zoneinfo" / "Europe" / "Amsterdam"
+    place.parent.mkdir(parents=True)
+    place.touch()
+    (tmp_path / "localtime").symlink_to(place)
+    assert local_zone(tmp_path / "localtime") == "Europe/Amsterdam"
+    assert local_zone(tmp_path / "nothing") == "UTC"
+
+
+@pytest.mark.slow
+def test_a_port_that_is_taken_is_named(settings):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        refused = run("--config", settings, "--port", taken.getsockname()[1])
+    assert (refused.returncode, "port is taken" in refused.stderr) == (2, True)
 
 
 def test_a_restarted_guard_continues_and_snapshots_hold_no_secret(settings, monkeypatch):

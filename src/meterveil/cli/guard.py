@@ -159,5 +159,8 @@ def _guard(path: Path, live: bool, port: int | None) -> None:
     running.stop_on_signals()
     mode = "live: it commands the battery" if live else "shadow mode: it commands nothing"
     address = running.server.address() if running.server else ""
+    if running.server and not address:
+        running.close()
+        raise InputError("the dashboard's port is taken; choose another with --port, or 0 for any free one")
     typer.echo(f"guard of {settings.name}, {mode}" + (f"; dashboard: {address}" if address else ""))
     running.run()

@@ -95,12 +95,18 @@ def sort_entities(states: list[dict[str, Any]]) -> dict[str, list[str]]:
     }
 
 
+def local_zone(link: Path = Path("/etc/localtime")) -> str:
+    """Return the computer's time zone; UTC where it does not tell."""
+    _, _, name = str(link.resolve()).partition("/zoneinfo/")
+    return name if name and not name.startswith("Etc/") else "UTC"
+
+
 def settings_text(found: Found) -> str:
     """Write the settings file: what was found is filled in, the rest is an example to edit."""
     broker_host, _, broker_port = (found.broker or "127.0.0.1:1883").partition(":")
-    head = """# Settings of meterveil guard. Check them with: meterveil guard check
+    head = f"""# Settings of meterveil guard. Check them with: meterveil guard check
 name = "home"
-timezone = "Europe/London"
+timezone = "{local_zone()}"
 defence = "defence"
 state = "state"
 # The guard commands nothing until this is true and it is started with --live.
