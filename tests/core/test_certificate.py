@@ -1,6 +1,7 @@
 """The certificate counts choices, rescues and missed stretches, and never less than the meter can tell."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,7 +9,7 @@ import pytest
 from meterveil.core.certificate import Rules, certificate
 from meterveil.errors import InputError
 
-RULES = Rules()
+RULES = Rules((0, 420, 1020), (100.0, 200.0, 300.0, 400.0, 550.0, 750.0, 1000.0))
 QUIET = 3 * math.log2(7) + math.log2(16 / 15)
 EVENT = math.log2(3)
 
@@ -94,11 +95,11 @@ def test_minutes_after_the_end_of_a_shorter_row_are_left_out():
 
 
 def test_private_choices_are_certified_by_the_smaller_bound():
-    shy, bold = (certify(rules=Rules(epsilon=epsilon)) for epsilon in (0.5, 20.0))
+    shy, bold = (certify(rules=replace(RULES, epsilon=epsilon)) for epsilon in (0.5, 20.0))
     assert shy.bits[0] == pytest.approx([3 * 0.5 * math.tanh(0.25) / math.log(2) + math.log2(16 / 15)])
     assert shy.epsilon[0] == pytest.approx([1.5])
     assert bold.bits[0] == pytest.approx([QUIET])
-    assert certify(with_minutes(9, 500.0), rules=Rules(epsilon=0.5)).epsilon[0, 0] == math.inf
+    assert certify(with_minutes(9, 500.0), rules=replace(RULES, epsilon=0.5)).epsilon[0, 0] == math.inf
     assert certify().epsilon[0, 0] == math.inf
 
 

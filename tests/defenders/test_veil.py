@@ -21,6 +21,7 @@ from meterveil.defenders.veil.situation import record_of, shipped_record
 from meterveil.errors import InputError
 
 DAY = 1440
+RULES = Rules((0, 420, 1020), (100.0, 200.0, 300.0, 400.0, 550.0, 750.0, 1000.0))
 HUGE = Battery(capacity_kwh=1e4, charge_w=1e5, discharge_w=1e5, budget_kwh=np.inf, export_limit_w=np.inf)
 
 
@@ -59,7 +60,7 @@ def loads(batch, seed=0, minutes=DAY):
 
 @pytest.mark.parametrize("rate", [0.0, 0.05])
 def test_households_with_the_same_choices_and_dice_show_the_same_meter_to_the_last_digit(rate):
-    veil = Veil(decider=Obstinate(), decoy_rate=rate, rescue_kwh=0.0)
+    veil = Veil(RULES, decider=Obstinate(), decoy_rate=rate, rescue_kwh=0.0)
     trace, found = play(veil, loads(6), HUGE, seeds=[7] * 6)
     assert found.missed.sum() == 0
     assert np.all(shown(trace.meter_w) == shown(trace.meter_w)[0])
@@ -70,14 +71,14 @@ def test_households_with_the_same_choices_and_dice_show_the_same_meter_to_the_la
 def test_one_other_minute_of_load_changes_nothing_while_the_battery_follows():
     load_w = np.repeat(loads(1), 2, axis=0)
     load_w[1, 700] += 1500.0
-    trace, found = play(Veil(), load_w, seeds=[3, 3])
+    trace, found = play(Veil(RULES), load_w, seeds=[3, 3])
     assert found.missed.sum() == 0
     assert np.array_equal(shown(trace.meter_w)[0, :1020], shown(trace.meter_w)[1, :1020])
     assert trace.soc[0, 700] != trace.soc[1, 700]
 
 
 def test_the_timetable_of_decoys_knows_neither_load_nor_battery():
-    veil, scenario = Veil(decider=Nervous(), decoy_rate=0.05), world(loads(3))
+    veil, scenario = Veil(RULES, decider=Nervous(), decoy_rate=0.05), world(loads(3))
     scenario.load_w[1] *= 5.0
     scenario.load_w[2, 300:900] = np.nan
     battery = Battery(capacity_kwh=np.array([8.0, 0.5, 8.0]), budget_kwh=np.array([8.0, 1.0, 0.0]))
@@ -91,20 +92,22 @@ def test_the_timetable_of_decoys_knows_neither_load_nor_battery():
 def test_a_minute_that_cannot_be_followed_lands_on_the_grid():
     load_w = np.full((1, 120), 300.0)
     load_w[0, 60:63] = [5100.0, 4400.0, 8012.0]
-    trace, found = play(Veil(decider=Obstinate(), rescue_kwh=0.0), load_w)
+    trace, found = play(Veil(RULES, decider=Obstinate(), rescue_kwh=0.0), load_w)
     assert shown(trace.meter_w)[0, 59:64].tolist() == [300.0, 1500.0, 500.0, 4500.0, 300.0]
     assert (found.missed[0, 0], found.off_grid[0, 0]) == (3, 0)
 
 
 def test_without_a_reading_on_the_grid_in_reach_the_meter_is_left_alone_and_counted():
-    trace, found = play(Veil(decider=Obstinate(), rescue_kwh=0.0), np.full((1, 60), 710.0), Battery(budget_kwh=0.0))
+    trace, found = play(
+        Veil(RULES, decider=Obstinate(), rescue_kwh=0.0), np.full((1, 60), 710.0), Battery(budget_kwh=0.0)
+    )
     np.testing.assert_array_equal(trace.meter_w, trace.load_w)
     assert found.off_grid[0, 0] == 60
 
 
 def test_export_of_the_sun_is_stored_and_shows_the_level():
     load_w = np.full((1, 60), -2000.0)
-    trace, found = play(Veil(decider=Obstinate(), rescue_kwh=0.0), load_w)
+    trace, found = play(Veil(RULES, decider=Obstinate(), rescue_kwh=0.0), load_w)
     assert np.all(shown(trace.meter_w) == 300.0)
     assert found.missed.sum() == 0
 
@@ -112,7 +115,7 @@ def test_export_of_the_sun_is_stored_and_shows_the_level():
 def test_a_battery_that_runs_out_is_rescued_by_another_level():
     load_w = np.full((1, 600), 900.0)
     rescued, without = (
-        play(Veil(decider=Nervous(), rescue_kwh=kwh), load_w, begin=420, soc=0.9)[1] for kwh in (0.3, 0.0)
+        play(Veil(RULES, decider=Nervous(), rescue_kwh=kwh), load_w, begin=420, soc=0.9)[1] for kwh in (0.3, 0.0)
     )
     assert rescued.rescues[0, 0] > 0
     assert without.rescues[0, 0] == 0
@@ -162,7 +165,7 @@ def test_draws_follow_their_probabilities():
 
 
 def test_private_choices_differ_between_dice_and_are_certified_with_their_epsilon():
-    veil = Veil(Rules(epsilon=1.0), Obstinate(), rescue_kwh=0.0)
+    veil = Veil(replace(RULES, epsilon=1.0), Obstinate(), rescue_kwh=0.0)
     trace, found = play(veil, loads(8), HUGE)
     assert len(np.unique(trace.meter_w.round()[:, 0])) > 2
     np.testing.assert_allclose(found.epsilon, 3.0)
@@ -221,7 +224,7 @@ def quiet_day_costs(decider):
     rng = np.random.default_rng(1)
     home = household(rng, 9, FIRST_DAY)
     load_w = home.aggregate_w.reshape(9, DAY)
-    veil = Veil(decider=decider, record=record_of(load_w[:6], Rules()))
+    veil = Veil(RULES, decider=decider, record=record_of(load_w[:6], RULES))
     trace, found = play(veil, load_w[6:].reshape(1, -1))
     price = np.where(np.arange(3 * DAY) % DAY < 420, 0.1317, 0.3075)
     paid = np.sum(price * trace.power_w[0] + 0.075 * np.abs(trace.power_w[0])) / 60_000

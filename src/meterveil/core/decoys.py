@@ -60,6 +60,11 @@ class Library:
         sign = np.where(np.arange(self.n_actions) > k, -1.0, 1.0)
         return signature, sign, self.lengths[signature]
 
+    def mean_w(self, rate: float) -> float:
+        """Return the mean power of decoys of random signatures that start at this rate in minutes without one."""
+        decoy_w_minutes = self.watts.sum() / self.size
+        return float(rate * decoy_w_minutes / (1.0 + rate * (self.lengths[:-1].mean() - 1.0)))
+
     def signatures(self) -> list[tuple[str, FloatArray]]:
         """Return the (name, watts per minute) pairs without padding."""
         return [(name, self.watts[k, : self.lengths[k]]) for k, name in enumerate(self.names)]

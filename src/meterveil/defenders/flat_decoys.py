@@ -47,9 +47,7 @@ class FlatDecoys:
 
     def mean_w(self, library: Library) -> float:
         """Return the mean power of decoys over all minutes."""
-        decoy_w_minutes = library.watts.sum() / library.size
-        minutes = library.lengths[:-1].mean()
-        return float(self.rate * decoy_w_minutes / (1.0 + self.rate * (minutes - 1.0)))
+        return library.mean_w(self.rate)
 
     def invert(self, meter: Meter, setup: Setup) -> FloatArray:
         """Remove the decoys, whose signatures are public, and invert the level below them, (batch, minute)."""

@@ -93,8 +93,9 @@ def _blocks(situation: Situation, now: int) -> list[Block]:
     battery = situation.battery
     slots = (now + np.arange(SLOTS)) % SLOTS
     recent = situation.recent[:, :, slots]  # (batch, day, half hour from now, 1 + M)
-    added_kwh = (np.asarray(situation.rules.menu_w) - recent[..., :1]) * (_HOURS / 1000.0)
-    moved_kwh = recent[..., 1:]
+    decoys_kwh = situation.decoy_w * (_HOURS / 1000.0)
+    added_kwh = (np.asarray(situation.rules.menu_w) - recent[..., :1]) * (_HOURS / 1000.0) + decoys_kwh
+    moved_kwh = recent[..., 1:] + decoys_kwh
     charge_kwh, discharge_kwh = (moved_kwh + added_kwh) / 2.0, (moved_kwh - added_kwh) / 2.0
     gain, loss = (_column(part) for part in (battery.charge_efficiency, battery.discharge_efficiency))
     stored_kwh = charge_kwh * gain - discharge_kwh / loss

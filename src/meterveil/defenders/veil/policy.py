@@ -125,6 +125,7 @@ class Veil:
             view.minute_of_day[index],
             memory.diary.recent[index],
             np.asarray(self.price),
+            view.library.mean_w(self.decoy_rate),
         )
         scores = self.decider.scores(situation)
         chosen = level.copy()

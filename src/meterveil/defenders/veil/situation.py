@@ -30,6 +30,7 @@ class Situation(NamedTuple):
     minute_of_day: IntArray  # (batch,)
     recent: FloatArray  # (batch, day, half hour, 1 + M) of recent days, see `record_of`
     price: FloatArray  # (half hour,) usual price per kWh
+    decoy_w: float = 0.0  # mean power of decoys, which the battery charges in addition
 
     @property
     def usual_w(self) -> FloatArray:
