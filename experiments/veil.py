@@ -1,0 +1,156 @@
+"""Measure what the veil certifies, follows and costs: `python -m experiments.veil`.
+
+Makes results/study_veil.csv, the tables of docs/veil.md: both deciders with daily budgets of 8, 4 and 2 kWh, decoys,
+private choices and tariffs, on the held-out days of four houses, SoC carried over midnight. No attacker is involved.
+All stretches of days and all budgets run in one batch; a variant takes about a minute of one core on UK-DALE 1.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any, cast
+
+import numpy as np
+
+from experiments import study
+from meterveil.bench.estimates import estimate, mean
+from meterveil.core.arrays import KWH_PER_W_MINUTE, BoolArray, FloatArray
+from meterveil.core.battery import Battery
+from meterveil.core.certificate import Rules
+from meterveil.core.rollout import Trace, rollout
+from meterveil.core.scenario import Scenario, stack
+from meterveil.core.tariff import PAPER_TARIFF, Bands, Tariff, day_cost, flat
+from meterveil.data.cache import household_digest, key_of, library_versions
+from meterveil.data.files import data_folder
+from meterveil.data.household import Household
+from meterveil.data.load import load
+from meterveil.data.protocols import FURTHER_HOUSES, REDD_HOUSE2, UKDALE_HOUSE1
+from meterveil.data.signatures import library as read_library
+from meterveil.data.simulation import Setup, span
+from meterveil.data.splits import Days, consecutive_pieces, only_days
+from meterveil.defenders import version_of
+from meterveil.defenders.defence import knowing
+from meterveil.defenders.veil.heuristic import Heuristic
+from meterveil.defenders.veil.policy import Logged, Veil
+
+NAME = "veil"
+HOUSES = {
+    "ukdale_1": UKDALE_HOUSE1,
+    "redd_2": REDD_HOUSE2,
+    "ukdale_2": FURTHER_HOUSES["ukdale", 2],
+    "refit_2": FURTHER_HOUSES["refit", 2],
+}
+BUDGETS_KWH = (8.0, 4.0, 2.0)
+_AGILE = (18, 17, 16, 16, 16, 17, 19, 22, 21, 19, 18, 17, 16, 16, 18, 24, 38, 40, 38, 27, 24, 22, 20, 19)
+TARIFFS: dict[str, Tariff] = {
+    "paper tariff": PAPER_TARIFF,
+    "flat tariff": flat(0.25),
+    "half-hourly tariff": Bands(tuple(60 * hour for hour in range(24)), tuple(pence / 100 for pence in _AGILE)),
+}
+"""Name -> tariff; the last one has the usual shape of a half-hourly (Agile-like) day: dear from 16 to 19 h."""
+
+VARIANTS: dict[str, tuple[Veil, str]] = {
+    "planner": (Veil(), "paper tariff"),
+    "heuristic": (Veil(decider=Heuristic()), "paper tariff"),
+    "epsilon 1": (Veil(Rules(epsilon=1.0)), "paper tariff"),
+    "epsilon 4": (Veil(Rules(epsilon=4.0)), "paper tariff"),
+    "4 decoys a day": (Veil(decoy_rate=4 / 1440), "paper tariff"),
+    "10 decoys a day": (Veil(decoy_rate=10 / 1440), "paper tariff"),
+    "flat tariff": (Veil(), "flat tariff"),
+    "half-hourly tariff": (Veil(), "half-hourly tariff"),
+}
+"""Row of the table -> veil and tariff."""
+
+
+def measure(asked: argparse.Namespace) -> None:
+    """Measure every variant in each house, and record each as soon as it is finished."""
+    for house in asked.houses:
+        protocol = HOUSES[house]
+        home = load(data_folder(asked.data) / protocol.dataset, protocol.house)
+        days = protocol.held_out(home, min_days=1)
+        home = home.select([])
+        for variant in asked.variants:
+            veil, tariff = VARIANTS[variant]
+            setup = Setup(read_library(asked.library), Battery(), TARIFFS[tariff])
+            fitted = cast(Veil, knowing(veil, [only_days(home, protocol.training)], setup))
+            rows = list(figures(fitted, setup, home, days, house, variant))
+            settings = {
+                "defence": "veil",
+                "version": version_of("veil"),
+                "variant": variant,
+                "library": setup.library.digest()[:12],
+                "data": key_of(household_digest(home, ()), [str(day) for day in days]),
+                "training": [str(protocol.training[0]), str(protocol.training[-1])],
+                "versions": dict(library_versions("numpy")),
+            }
+            study.record(asked.results, NAME, f"{NAME}_{key_of({**settings, 'house': house})[:12]}", rows, settings)
+
+
+def figures(
+    veil: Veil, setup: Setup, home: Household, days: Days, house: str, variant: str
+) -> Iterator[dict[str, Any]]:
+    """Run a veil on stretches of days with every budget, and sum up each budget."""
+    pieces = [_scenario(piece, setup.tariff) for piece in consecutive_pieces(home, days)]
+    scenario = stack(pieces * len(BUDGETS_KWH))
+    battery = replace(setup.battery, budget_kwh=np.repeat(BUDGETS_KWH, len(pieces)))
+    logged = Logged(veil)
+    rngs = [np.random.default_rng([7, row % len(pieces)]) for row in range(scenario.batch)]
+    trace = rollout(logged, battery, setup.library, scenario, rngs)
+    certified = logged.certificate(scenario, trace)
+    unknown = _by_piece(np.isnan(trace.load_w), scenario)
+    for number, budget_kwh in enumerate(BUDGETS_KWH):
+        rows = np.arange(number * len(pieces), (number + 1) * len(pieces))
+        real = certified.minutes[rows] > 0.0
+        count = int(real.sum())
+        known = certified.minutes[rows].sum() - unknown[rows].sum()
+        missed = certified.missed[rows].sum() - unknown[rows].sum()
+        bits = certified.bits[rows][real]
+        moved_kwh = np.abs(trace.power_w[rows]).sum() * KWH_PER_W_MINUTE / count
+        cost = float(sum(_cost(setup.battery, scenario, trace, int(row)) for row in rows))
+        found = {
+            "followed_percent": (100.0 * (1.0 - missed / known),),
+            "certified_bits_median": (float(np.median(bits)),),
+            "certified_bits_p90": (float(np.percentile(bits, 90.0)),),
+            "certified_bits": estimate(bits[None], mean),
+            "quiet_days_percent": (100.0 * float(np.mean(bits <= certified.bound_bits[rows][real])),),
+            "rescues": (float(certified.rescues[rows].sum() / count),),
+            "off_grid_minutes": (float((certified.off_grid[rows].sum() - unknown[rows].sum()) / count),),
+            "throughput_kwh": (moved_kwh,),
+            "soc_neutral_cost": (cost / count,),
+        }
+        label = f"{variant}, {budget_kwh:g} kWh a day"
+        for metric, values in found.items():
+            interval = dict(zip(("value", "low", "high"), values, strict=False))
+            yield {"dataset": house, "row": label, "metric": metric, "n_days": count, **interval}
+
+
+def _scenario(piece: Household, tariff: Tariff) -> Scenario:
+    recorded = piece.days()
+    return span(piece, recorded[0], recorded[-1] + timedelta(days=1), tariff, lead=0)
+
+
+def _by_piece(minutes: BoolArray, scenario: Scenario) -> FloatArray:
+    inside = np.arange(scenario.horizon) < scenario.minutes[:, None]
+    return np.asarray((minutes & inside).sum(axis=1))
+
+
+def _cost(battery: Battery, scenario: Scenario, trace: Trace, row: int) -> float:
+    """Return the SoC-neutral cost of one stretch of days."""
+    end, one = int(scenario.minutes[row]), slice(row, row + 1)
+    ends = trace.soc_start[one], trace.soc[one, end - 1]
+    return float(day_cost(battery, scenario.price[one, :end], trace.power_w[one, :end], *ends).soc_neutral[0])
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Parse the options and measure."""
+    parser = study.options(__doc__ or "")
+    parser.add_argument("--houses", nargs="+", default=list(HOUSES), choices=list(HOUSES))
+    parser.add_argument("--variants", nargs="+", default=list(VARIANTS), choices=list(VARIANTS))
+    measure(parser.parse_args(arguments))
+
+
+if __name__ == "__main__":
+    main()
