@@ -11,9 +11,10 @@ from worlds import LIBRARY, world
 from meterveil.core.battery import Battery
 from meterveil.core.certificate import Rules, shown
 from meterveil.core.rollout import rollout
+from meterveil.core.tariff import PriceSeries
 from meterveil.data.simulation import Setup
 from meterveil.data.synthetic import FIRST_DAY, household
-from meterveil.defenders.defence import knowing
+from meterveil.defenders.defence import find_defence, knowing
 from meterveil.defenders.veil.heuristic import Heuristic
 from meterveil.defenders.veil.planner import Planner
 from meterveil.defenders.veil.policy import Logged, Veil, drawn, probabilities
@@ -213,6 +214,21 @@ def test_gaps_of_the_history_are_filled_from_other_days():
     record = knowing(Veil(), [gappy], Setup(LIBRARY)).record
     assert np.isfinite(record).all()
     np.testing.assert_allclose(record[:, 0, 0], np.nanmean(gappy.aggregate_w), rtol=0.05)
+
+
+def test_decoys_a_day_are_part_of_the_name():
+    assert find_defence("veil:10").policies[0].decoy_rate == pytest.approx(10 / 1440)
+    with pytest.raises(InputError, match="no number of decoys a day"):
+        find_defence("veil:many")
+    with pytest.raises(InputError, match="not from 0 to 1"):
+        find_defence("veil:-3")
+
+
+def test_the_usual_price_of_a_series_is_its_mean_by_time_of_day():
+    series = PriceSeries(np.arange(96) * 30, np.concatenate([np.full(48, 0.1), np.linspace(0.1, 0.3, 48)]))
+    price = knowing(Veil(), [], Setup(LIBRARY, tariff=series)).price
+    assert price[0] == pytest.approx(0.1)
+    assert price[-1] == pytest.approx(0.2)
 
 
 def test_a_menu_above_the_import_limit_is_refused():

@@ -10,11 +10,12 @@ from typing import Any
 
 import numpy as np
 
+from meterveil.core.arrays import FloatArray
 from meterveil.core.battery import Battery
 from meterveil.core.certificate import DAY_MINUTES, SLOT_MINUTES
 from meterveil.core.decoys import Library
 from meterveil.core.rollout import Policy
-from meterveil.core.tariff import PAPER_TARIFF, Tariff
+from meterveil.core.tariff import PAPER_TARIFF, PriceSeries, Tariff
 from meterveil.data.household import Household
 from meterveil.data.settings import battery_values
 from meterveil.data.signatures import library as read_library
@@ -25,6 +26,9 @@ from meterveil.defenders.random_equal import EQUAL, RandomEqual
 from meterveil.defenders.run_folder import RUN, TrainedRun, load_trained
 from meterveil.defenders.veil.policy import Veil
 from meterveil.errors import InputError, unknown
+
+VEIL = "veil:"
+"""Beginning of the name of a veil with decoys."""
 
 
 @dataclass(frozen=True)
@@ -88,28 +92,38 @@ def knowing(policy: Policy, history: Sequence[Household], setup: Setup) -> Polic
         return policy
     days = [home.day(day) for home in history for day in home.days()]
     days_w = [day.aggregate_w for day in days if len(day.minutes) == DAY_MINUTES]
-    minutes = np.arange(0, DAY_MINUTES, SLOT_MINUTES)
-    price = np.mean([setup.tariff.price(minutes, start + minutes) for start in _midnights(days)], axis=0)
-    return policy.fitted(days_w, price, setup.battery)
+    return policy.fitted(days_w, _usual_price(setup.tariff), setup.battery)
 
 
-def _midnights(days: Sequence[Household]) -> list[int]:
-    """Return the UTC minute at which each day begins; any one if there is none."""
-    return [int(day.minutes[0].timestamp()) // 60 for day in days] or [0]
+def _usual_price(tariff: Tariff) -> FloatArray:
+    """Return the price of every half hour of the day; of a price series the mean, by UTC."""
+    slots = np.arange(0, DAY_MINUTES, SLOT_MINUTES)
+    if not isinstance(tariff, PriceSeries):
+        return tariff.price(slots, slots)
+    minutes = np.arange(tariff.starts[0], tariff.starts[-1] + tariff.step_minutes, SLOT_MINUTES)
+    price, slot = tariff.price(minutes, minutes), minutes % DAY_MINUTES // SLOT_MINUTES
+    count = np.bincount(slot, minlength=len(slots))
+    total = np.bincount(slot, price, minlength=len(slots))
+    return np.where(count > 0, total / np.maximum(count, 1), price.mean())
 
 
 def find_defence(text: str) -> Defence:
-    """Find a defence by name, `random_equal:KWH`, run folder, folder of run folders or bundle folder."""
+    """Find a defence by name, run folder, folder of run folders or bundle folder.
+
+    `random_equal:KWH` moves so much a day, `veil:DECOYS` adds so many decoys a day.
+    """
     if text in known_defences():
         return Defence(text, (defender(text),))
     if text.startswith(EQUAL):
-        return Defence(text, (RandomEqual(_kwh(text)),))
+        return Defence(text, (RandomEqual(_number(text, EQUAL, "kWh a day")),))
+    if text.startswith(VEIL):
+        return Defence(text, (Veil(decoy_rate=_number(text, VEIL, "decoys a day") / DAY_MINUTES),))
     folder = Path(text)
     if not folder.is_dir():
         raise unknown(
             "defence and no folder",
             text,
-            (*known_defences(), f"{EQUAL}KWH"),
+            (*known_defences(), f"{EQUAL}KWH", f"{VEIL}DECOYS"),
             ", and the folders that meterveil train and meterveil export write",
         )
     name = folder.resolve().name
@@ -194,8 +208,8 @@ def _check_agree(what: str, values: Sequence[object]) -> None:
         raise InputError(f"the runs were trained with different settings of {what}; evaluate them one at a time")
 
 
-def _kwh(text: str) -> float:
+def _number(text: str, prefix: str, what: str) -> float:
     try:
-        return float(text.removeprefix(EQUAL))
+        return float(text.removeprefix(prefix))
     except ValueError as error:
-        raise InputError(f"{text} has no number of kWh a day; write it as {EQUAL}7.5") from error
+        raise InputError(f"{text} has no number of {what}; write it as {prefix}7.5") from error

@@ -68,6 +68,10 @@ class Veil:
     decoy_rate: float = 0.0
     """Probability to start a decoy in a minute without one."""
 
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.decoy_rate <= 1.0:
+            raise InputError(f"a decoy rate of {self.decoy_rate} a minute is not from 0 to 1; give fewer decoys")
+
     def fitted(self, days_w: Sequence[FloatArray], price: FloatArray, battery: Battery) -> Self:
         """Return the veil with the record of the latest of these days, 1440 minutes each.
 

@@ -1,0 +1,24 @@
+"""The study of the veil sums up each budget of a batch."""
+
+import numpy as np
+
+from experiments.veil import BUDGETS_KWH, VARIANTS, figures
+from meterveil.data import synthetic
+from meterveil.data.simulation import Setup
+from meterveil.defenders.veil.policy import Veil
+
+
+def test_every_budget_has_its_figures_and_a_smaller_one_follows_less():
+    home = synthetic.household(np.random.default_rng(0), days=3).select([])
+    days = (home.days()[0], home.days()[2])
+    rows = list(figures(Veil(), Setup(synthetic.decoy_library()), home, days, "synthetic", "planner"))
+    found = {(row["row"], row["metric"]): row["value"] for row in rows}
+    followed = [found[f"planner, {kwh:g} kWh a day", "followed_percent"] for kwh in BUDGETS_KWH]
+    assert followed[0] > followed[1] > followed[2] > 0.0
+    assert found["planner, 2 kWh a day", "throughput_kwh"] <= 2.0
+    assert {row["n_days"] for row in rows} == {2}
+    assert len(rows) == 9 * len(BUDGETS_KWH)
+
+
+def test_every_variant_is_a_veil_with_a_known_tariff():
+    assert all(isinstance(veil, Veil) for veil, _ in VARIANTS.values())
