@@ -26,7 +26,7 @@ SETTLE_S = 90.0
 
 
 def photograph(browser: Browser, core: Any, page_of_guard: str, folder: Path) -> None:
-    """Save the device page of Home Assistant, and the dashboard at the width of a desk and of a phone."""
+    """Save the device page of Home Assistant, and the dashboard."""
     page = browser.new_page(viewport={"width": 1100, "height": 900})
     tokens = {
         **core.tokens,
@@ -41,11 +41,10 @@ def photograph(browser: Browser, core: Any, page_of_guard: str, folder: Path) ->
     page.get_by_text("Protection").first.wait_for(timeout=240_000)
     page.wait_for_timeout(3_000)
     page.screenshot(path=folder / "home-assistant-device.png")
-    for name, width, height in (("guard-demo", 1100, 960), ("guard-demo-phone", 390, 1200)):
-        page = browser.new_page(viewport={"width": width, "height": height})
-        page.goto(page_of_guard)
-        page.wait_for_timeout(20_000)
-        page.screenshot(path=folder / f"{name}.png")
+    page = browser.new_page(viewport={"width": 1100, "height": 960})
+    page.goto(page_of_guard)
+    page.wait_for_timeout(20_000)
+    page.screenshot(path=folder / "guard-demo.png")
 
 
 def main() -> None:

@@ -49,6 +49,12 @@ def test_energy_missing_in_the_interval_is_made_up_for_within_it():
     assert later.excess_ws == 0.0
 
 
+def test_energy_before_the_first_reading_is_not_made_up_for():
+    commands, state = play([(44, 486.0, 0.0)], FollowerSettings(deadband_w=0.0))
+    assert state.excess_ws == 0.0
+    assert commands == {44: 14.0}
+
+
 def test_a_device_that_takes_a_command_a_minute_gets_no_more():
     settings = FollowerSettings(gap_s=60.0)
     commands, _ = play([(second, 500.0 + 100.0 * second, 0.0) for second in range(1, 200)], settings)

@@ -81,6 +81,8 @@ def commanded(state: FollowerState, power_w: float) -> FollowerState:
 def _count_energy(
     settings: FollowerSettings, state: FollowerState, seen: Seen, target_w: float, passed_s: float
 ) -> FollowerState:
+    if passed_s == float("inf"):  # what the meter did before our first reading is not known
+        passed_s = 0.0
     interval = int(seen.utc_s // settings.interval_s)
     into_s = seen.utc_s - interval * settings.interval_s
     counted_s = min(passed_s, into_s if interval != state.interval else settings.interval_s)
