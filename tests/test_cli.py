@@ -192,8 +192,7 @@ def test_without_a_reader_simulate_says_how_to_install_one(meterveil, monkeypatc
 
 
 def test_simulate_says_which_defaults_it_used(meterveil):
-    assert "Using --defence random_equal:8, --start 2024-04-15 (default)." in meterveil("simulate").output
-    assert "random_equal:3" in meterveil("simulate", "--budget-kwh", "3").output
+    assert "Using --defence veil, --start 2024-04-15 (default)." in meterveil("simulate").output
     assert "(default)" not in meterveil("simulate", "--defence", "flat", "--start", "2024-04-16").output
 
 

@@ -202,3 +202,12 @@ def test_a_run_says_where_its_load_comes_from():
     assert (mains.aggregate, summed.aggregate) == ("mains (W)", "submeters (W)")
     assert np.all(summed.load_w != mains.load_w)
     assert "aggregate is the sum of the sub-meters" in summed.notes
+
+
+def test_the_default_defence_certifies_each_day_and_its_figures_say_so():
+    run = simulate(household(), "veil", DAY, 3, Setup(LIBRARY))
+    assert run.certificate.bits.shape == (1, 3)
+    table = figure_rows({str(day): figures(run.day(day)) for day in run.days()})
+    assert [row[-1] for row in table] == ["bits", *(f"{bits:,.1f}" for bits in run.certificate.bits[0])]
+    assert "tell at most" in caption(run.day(DAY))
+    assert figure_rows({"random": figures(simulate(household(), "random", DAY, 1, Setup(LIBRARY)))})[1][-1] == "-"

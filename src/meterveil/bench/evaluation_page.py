@@ -170,6 +170,8 @@ def _cells(result: Result) -> dict[str, str]:
         percent = Estimate(*(100 * part for part in most.leak))
         below = MISLED if threat == "fixed" else UNDERTRAINED
         cells[f"{threat} leak %"] = below if round(percent.value or 0) < 0 else _number(percent, 0)
+    if certified := result.masked.certificate:
+        cells["bits a day"] = f"{np.median(certified.bits):,.1f}"
     physical = result.masked.physical
     for words, by_day, digits in (
         ("kWh a day", physical.throughput_kwh, 2),

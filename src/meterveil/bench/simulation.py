@@ -21,6 +21,7 @@ from meterveil.data.simulation import WELL_KNOWN, Run, Setup, mask
 from meterveil.data.synthetic import FIRST_DAY
 from meterveil.defenders import defender
 from meterveil.defenders.defence import Defence, find_defence, knowing
+from meterveil.defenders.veil.policy import Logged, Veil
 from meterveil.errors import InputError
 
 _MOST_SYNTHETIC_DAYS = 366
@@ -46,7 +47,9 @@ def simulate(
     """
     end = _end(household, start, days)
     earlier = [household.between(household.days()[0], start)] if household.days()[0] < start else []
-    recorder = _Recorder(knowing(policy or defender(defence), earlier, setup), on_day)
+    acting = knowing(policy or defender(defence), earlier, setup)
+    logged = Logged(acting) if isinstance(acting, Veil) else None
+    recorder = _Recorder(logged or acting, on_day)
     part = household.between(start, end)
     _, scenario, trace = mask(recorder, setup, part, [rng or np.random.default_rng(setup.seed)])
     requested_w, decoy = _requested(setup.library, recorder, trace.load_w[0])
@@ -64,6 +67,7 @@ def simulate(
         soc_start=INITIAL_SOC,
         price=scenario.price[0, scenario.lead :],
         decoy=decoy,
+        certificate=logged.certificate(scenario, trace) if logged else None,
     )
 
 

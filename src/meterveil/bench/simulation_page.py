@@ -20,7 +20,18 @@ from meterveil.plots.simulation import day_figure, days_figure
 
 RUN_FILES = ("summary.json", "trace.parquet", "day.html")
 
-_HEADS = ("known", "moved kWh", "end SoC", "energy cost", "wear", "total cost", "neutral cost", "clipped min", "RMS W")
+_HEADS = (
+    "known",
+    "moved kWh",
+    "end SoC",
+    "energy cost",
+    "wear",
+    "total cost",
+    "neutral cost",
+    "clipped min",
+    "RMS W",
+    "bits",
+)
 _VISIBLE_W = 50.0
 """Difference between load and meter that counts as a change of the reading."""
 
@@ -96,8 +107,14 @@ def caption(run: Run) -> str:
         f"the meter is more than {_VISIBLE_W:.0f} W off the load in {changed:,} of {known:,} minutes",
         f"the load peaks at {_kw(run.load_w)}, the meter at {_kw(run.meter_w)}",
     ]
+    if run.certificate:
+        bits, missed = float(run.certificate.bits[0, 0]), int(run.certificate.missed[0, 0])
+        words.append(
+            f"the readings of this day tell at most {bits:,.0f} bits about the household, to any reader; "
+            f"the battery could not follow in {missed:,} minutes"
+        )
     clipped = int(np.sum(run.clipped))
-    if clipped:
+    if clipped and not run.certificate:
         words.append(f"in {clipped:,} minutes the battery could not deliver what the defence requested")
     spent = np.flatnonzero(run.budget_left_kwh() < 1e-6)
     if len(spent):
@@ -129,6 +146,7 @@ def _cells(row: Figures) -> list[str]:
         f"{row.soc_neutral_cost:z.2f}",
         f"{row.clipped_minutes:,}",
         f"{row.rms_w:,.0f}",
+        "-" if row.certified_bits is None else f"{row.certified_bits:,.1f}",
     ]
 
 

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from importlib.util import find_spec
-from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -54,10 +53,9 @@ def simulate(
         str | None,
         typer.Option(
             autocompletion=_defence_names,
-            help="none, random, flat, random_equal, rule_based, flat_decoys, best_effort, nill, "
+            help="veil (default), none, random, flat, random_equal, rule_based, flat_decoys, best_effort, nill, "
             "stepping_ls1, stepping_ls2, stepping_lc or stepping_rc (docs/defences.md); or a folder of "
-            "meterveil train or export, with its signatures, battery and tariff. Default: random_equal with "
-            "the battery's daily budget.",
+            "meterveil train or export, with its signatures, battery and tariff.",
         ),
     ] = None,
     ration: Annotated[
@@ -92,11 +90,12 @@ def simulate(
     from meterveil.bench.simulation_page import RUN_FILES, write_run
     from meterveil.cli.tables import show_defaults, show_file, steps
     from meterveil.data import outputs, settings
+    from meterveil.defenders import DEFAULT_DEFENCE
     from meterveil.defenders.defence import common_setup
     from meterveil.defenders.rationed import Rationed
 
     limits = battery_limits(capacity_kwh, power_kw, budget_kwh, export_limit_w, import_limit_w)
-    name = defence or _default_defence(battery_of(None, battery, limits))
+    name = defence or DEFAULT_DEFENCE
     chosen = defence_for(name)
     trained = next(iter(chosen.trainings), None)
     tariff_read = None if tariff is None else settings.tariff(tariff)
@@ -115,16 +114,6 @@ def simulate(
         run = run_simulation(household, title, first, days, setup, on_day, policy)
     _show(run, trained)
     show_file("page", write_run(run, folder, *show_found(run.load_w, run.meter_w)))
-
-
-def _default_defence(battery: Battery | None) -> str:
-    """Choose the default defence; the random baseline moves the battery's daily budget."""
-    from meterveil.core.battery import Battery
-    from meterveil.defenders import DEFAULT_DEFENCE
-
-    budget_kwh = (battery or Battery()).budget_kwh
-    has_target = DEFAULT_DEFENCE == "random_equal" and isfinite(budget_kwh)
-    return f"{DEFAULT_DEFENCE}:{budget_kwh:g}" if has_target else DEFAULT_DEFENCE
 
 
 def battery_limits(

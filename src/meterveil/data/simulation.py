@@ -13,6 +13,7 @@ import pandas as pd
 from meterveil.core import tariff
 from meterveil.core.arrays import KWH_PER_W_MINUTE, BoolArray, FloatArray, IntArray
 from meterveil.core.battery import INITIAL_SOC, Battery
+from meterveil.core.certificate import Certificate
 from meterveil.core.decoys import Library
 from meterveil.core.rollout import Policy, Trace, rollout
 from meterveil.core.scenario import Scenario, stack
@@ -152,6 +153,8 @@ class Run:
     price: FloatArray
     decoy: IntArray
     """Row of the library that is replayed; the library's size where none is."""
+    certificate: Certificate | None = None
+    """Most that each day's readings can tell, (1, day); None for a defence without a certificate (D18)."""
 
     @property
     def meter_w(self) -> FloatArray:
@@ -177,6 +180,9 @@ class Run:
         arrays = ("load_w", "battery_w", "asked_w", "soc", "price", "decoy")
         cut: dict[str, Any] = {name: getattr(self, name)[inside] for name in arrays}
         soc_start = float(self.soc[first - 1]) if first else self.soc_start
+        if self.certificate:
+            number = self.days().index(day)
+            cut["certificate"] = Certificate(*(part[:, [number]] for part in self.certificate))
         return replace(self, minutes=self.minutes[inside], soc_start=soc_start, **cut)
 
     def doubts(self) -> tuple[str, ...]:
@@ -221,6 +227,7 @@ class Figures(NamedTuple):
     soc_neutral_cost: float
     clipped_minutes: int
     rms_w: float  # root mean square of the battery power: how far the meter is from the truth
+    certified_bits: float | None  # most that a day of readings tells, median of the days; None without a certificate
 
 
 def figures(run: Run) -> Figures:
@@ -238,4 +245,5 @@ def figures(run: Run) -> Figures:
         soc_neutral_cost=float(cost.soc_neutral[0]),
         clipped_minutes=int(np.sum(run.clipped)),
         rms_w=float(np.sqrt(np.mean(run.battery_w**2))),
+        certified_bits=float(np.median(run.certificate.bits)) if run.certificate else None,
     )

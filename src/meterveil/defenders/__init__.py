@@ -40,7 +40,7 @@ DEFENDERS: dict[str, Callable[[], Policy]] = {
     "veil": Veil,
 }
 
-DEFAULT_DEFENCE = "random_equal"
+DEFAULT_DEFENCE = "veil"
 """Defence of `meterveil simulate` where none is named (D20)."""
 
 

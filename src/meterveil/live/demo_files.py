@@ -17,12 +17,11 @@ from meterveil.core.scenario import Scenario
 from meterveil.core.tariff import PAPER_TARIFF
 from meterveil.data import synthetic
 from meterveil.data.simulation import Setup
-from meterveil.defenders import DEFENDERS, defender
+from meterveil.defenders import DEFAULT_DEFENCE, defender
 from meterveil.defenders.bundle_export import card_of, export_bundle
 from meterveil.live.records import MinuteRecord
 from meterveil.live.store import Store
 
-DEFAULT_DEFENCE = "veil" if "veil" in DEFENDERS else "flat"
 LOAD, DEFENCE, STATE = "load.npy", "defence", "state"
 SEED, DAYS = 0, 7
 
