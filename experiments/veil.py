@@ -1,6 +1,6 @@
 """Measure what the veil certifies, follows and costs: `python -m experiments.veil`.
 
-Makes results/study_veil.csv, the tables of docs/veil.md: both deciders with daily budgets of 8, 4 and 2 kWh, decoys,
+Makes results/study_veil.csv and, with --picture, the tables of docs/veil.md from it: both deciders with daily budgets of 8, 4 and 2 kWh, decoys,
 private choices and tariffs, on the held-out days of four houses, SoC carried over midnight. No attacker is involved.
 All stretches of days and all budgets run in one batch; a variant takes about a minute of one core on UK-DALE 1.
 """
@@ -11,9 +11,11 @@ import argparse
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import timedelta
+from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
+import pandas as pd
 
 from experiments import study
 from meterveil.bench.estimates import estimate, mean
@@ -144,12 +146,56 @@ def _cost(battery: Battery, scenario: Scenario, trace: Trace, row: int) -> float
     return float(day_cost(battery, scenario.price[one, :end], trace.power_w[one, :end], *ends).soc_neutral[0])
 
 
+HEADS = {
+    "followed_percent": ("minutes followed", "{:.2f} %"),
+    "certified_bits_median": ("bits a day, median", "{:,.1f}"),
+    "certified_bits_p90": ("90th percentile", "{:,.0f}"),
+    "rescues": ("rescues a day", "{:.2f}"),
+    "throughput_kwh": ("kWh a day", "{:.2f}"),
+    "soc_neutral_cost": ("SoC-neutral cost a day", "{:+.3f}"),
+}
+"""Metric -> column of the tables and its format."""
+
+
+def page_table(table: pd.DataFrame, wanted: Sequence[tuple[str, str]]) -> str:
+    """Write some (house, row) pairs of the study as a table."""
+    values = table.set_index(["dataset", "row", "metric"])["value"]
+    days = table.groupby("dataset")["n_days"].first()
+    lines = [f"| house (days) | veil | {' | '.join(head for head, _ in HEADS.values())} |"]
+    lines.append("| --- | --- |" + " ---: |" * len(HEADS))
+    for house, row in wanted:
+        if (house, row, "followed_percent") in values.index:
+            cells = [words.format(values[house, row, metric]) for metric, (_, words) in HEADS.items()]
+            lines.append(f"| {house} ({days[house]:.0f}) | {row} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def write_page(results: Path, page: Path) -> None:
+    """Fill the tables of the page from the recorded figures."""
+    table = study.read(results, NAME)
+    frontier = [
+        (house, f"{variant}, {kwh:g} kWh a day")
+        for house in HOUSES
+        for kwh in BUDGETS_KWH
+        for variant in ("planner", "heuristic")
+    ]
+    others = [(house, f"{variant}, 8 kWh a day") for house in HOUSES for variant in VARIANTS if variant != "heuristic"]
+    text = page.read_text()
+    for mark, wanted in (("frontier", frontier), ("variants", others)):
+        text = study.put(text, mark, page_table(table, wanted))
+    page.write_text(text)
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Parse the options and measure."""
     parser = study.options(__doc__ or "")
     parser.add_argument("--houses", nargs="+", default=list(HOUSES), choices=list(HOUSES))
     parser.add_argument("--variants", nargs="+", default=list(VARIANTS), choices=list(VARIANTS))
-    measure(parser.parse_args(arguments))
+    parser.add_argument("--page", type=Path, default=Path("docs/veil.md"), help="page with the tables")
+    asked = parser.parse_args(arguments)
+    if not asked.picture:
+        measure(asked)
+    write_page(asked.results, asked.page)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from experiments.veil import BUDGETS_KWH, VARIANTS, figures
+from experiments import study
+from experiments.veil import BUDGETS_KWH, HEADS, VARIANTS, figures, write_page
 from meterveil.data import synthetic
 from meterveil.data.simulation import Setup
 from meterveil.defenders.veil.policy import Veil
@@ -18,6 +19,20 @@ def test_every_budget_has_its_figures_and_a_smaller_one_follows_less():
     assert found["planner, 2 kWh a day", "throughput_kwh"] <= 2.0
     assert {row["n_days"] for row in rows} == {2}
     assert len(rows) == 9 * len(BUDGETS_KWH)
+
+
+def test_the_page_is_filled_from_the_recorded_figures(tmp_path):
+    values = dict.fromkeys(HEADS, 1.0)
+    rows = [
+        {"dataset": "redd_2", "row": "planner, 8 kWh a day", "metric": m, "value": v, "n_days": 2}
+        for m, v in values.items()
+    ]
+    study.record(tmp_path, "veil", "key", rows, {})
+    page = tmp_path / "veil.md"
+    page.write_text("<!-- frontier -->\nold\n<!-- end of frontier -->\n<!-- variants -->\n<!-- end of variants -->\n")
+    write_page(tmp_path, page)
+    assert page.read_text().count("| redd_2 (2) | planner, 8 kWh a day | 1.00 % |") == 2
+    assert "old" not in page.read_text()
 
 
 def test_every_variant_is_a_veil_with_a_known_tariff():
