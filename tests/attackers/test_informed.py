@@ -3,13 +3,14 @@
 import numpy as np
 import pytest
 
-from meterveil.attackers.fitting import adaptive
+from meterveil.attackers.fitting import adaptive, load
 from meterveil.attackers.informed import Informed
 from meterveil.attackers.protocol import meter_of
 from meterveil.data import synthetic
 from meterveil.data.simulation import Setup, mask
 from meterveil.defenders import defender
 from meterveil.defenders.decoy_removal import level_below_decoys
+from meterveil.errors import InputError
 
 SETUP = Setup(synthetic.decoy_library())
 
@@ -47,6 +48,9 @@ def test_a_stored_fit_is_given_the_inversion_again(home, tmp_path, monkeypatch):
     asked = (["informed"], [home], ("kettle",), 0, defender("flat"), SETUP)
     made, stored = (adaptive(*asked, workers=1, epochs=1)["informed"].predict(meter_of(home)) for _ in range(2))
     np.testing.assert_array_equal(made.watts["kettle"], stored.watts["kettle"])
+    [folder] = (tmp_path / "attackers").glob("informed-*")
+    with pytest.raises(InputError, match="tell it the defence of its fit"):
+        load(folder)[0].predict(meter_of(home))
 
 
 def test_an_inversion_of_ones_own_takes_the_place_of_the_policys():

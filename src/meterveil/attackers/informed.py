@@ -128,6 +128,11 @@ class Informed:
     def predict(self, meter: Meter) -> Prediction:
         """Average the networks; shift each probability so that its threshold is one half."""
         examples = self._inputs(meter)
+        if examples.inputs.shape[1] != self.networks[0].channels:
+            raise InputError(
+                f"this attacker has {examples.inputs.shape[1]} inputs and was fitted with {self.networks[0].channels}; "
+                "tell it the defence of its fit by `knowing` first"
+            )
         outputs = [read(network, examples) for network in self.networks]
         state = np.mean([_odds(torch.sigmoid(logit).numpy()) for logit, _ in outputs], axis=0)
         power_w = np.mean([power.numpy() for _, power in outputs], axis=0) * self.scale_w[:, None]
