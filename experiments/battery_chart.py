@@ -70,14 +70,14 @@ def measure_house(house: Protocol, folder: Path, setup: Setup) -> Plan:
 def draw(asked: argparse.Namespace) -> None:
     """Draw the recorded bits and missed minutes of each house at one budget."""
     table = study.read(asked.results, NAME).pivot_table(index=["dataset", "row"], columns="metric", values="value")
-    panels = {title: cells(table.loc[name]) for name, title in TITLES.items() if name in table.index}
+    panels = {title: cells(table.loc[[name]].droplevel(0)) for name, title in TITLES.items() if name in table.index}
     title = f"Bits a day and minutes missed, up to {SHOWN_BUDGET_KWH:g} kWh moved a day"
     save(battery_figure(panels, title), asked.pictures / "battery-chart.png", width=700)
 
 
 def cells(house: pd.DataFrame) -> list[Cell]:
     """Return the batteries of the shown budget; the smallest that is enough is marked."""
-    measured = {Size(*map(float, label.split("/"))): row for label, row in house.iterrows()}
+    measured = {Size(*map(float, str(label).split("/"))): row for label, row in house.iterrows()}
     shown = {size: row for size, row in sorted(measured.items()) if size.budget_kwh == SHOWN_BUDGET_KWH}
     enough = next((size for size, row in shown.items() if row["followed"] >= ENOUGH), None)
     return [

@@ -50,7 +50,11 @@ PANELS = {
     "meal_error_min": "Evening meal, error in minutes",
     "absence_accuracy": "Absence, balanced accuracy",
 }
-AXES = {"f1": {"range": [0, 1]}, "min": {"rangemode": "tozero"}, "accuracy": {"range": [0.3, 1], "tickformat": ".0%"}}
+AXES: dict[str, dict[str, object]] = {
+    "f1": {"range": [0, 1]},
+    "min": {"rangemode": "tozero"},
+    "accuracy": {"range": [0.3, 1], "tickformat": ".0%"},
+}
 """End of a metric's name -> settings of its axis."""
 
 

@@ -193,7 +193,7 @@ def _times(
 
 
 def _in_use(day: Household, names: Sequence[str]) -> BoolArray:
-    return np.any([day.appliances_w[name] >= on_threshold_w(name) for name in names], axis=0)
+    return np.asarray(np.any([day.appliances_w[name] >= on_threshold_w(name) for name in names], axis=0))
 
 
 def _probability(attacker: Attacker, prediction: Prediction, name: str) -> FloatArray:

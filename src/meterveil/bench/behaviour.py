@@ -7,7 +7,7 @@ where the meter tells nothing more than the habits, the answer is the usual time
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -22,6 +22,9 @@ _USE_MINUTES = 2.0
 """Minutes that a use lasts: the probabilities of so many minutes count as one look at the meter."""
 
 
+_Minutes = TypeVar("_Minutes", FloatArray, BoolArray)
+
+
 class Question(NamedTuple):
     """First or last use of some appliances in a part of the day."""
 
@@ -30,7 +33,7 @@ class Question(NamedTuple):
     end: int
     is_last: bool = False
 
-    def inside(self, minutes: FloatArray | BoolArray) -> FloatArray | BoolArray:
+    def inside(self, minutes: _Minutes) -> _Minutes:
         """Cut out this part of days, (..., minute), in the direction of the question."""
         part = minutes[..., self.begin : self.end]
         return part[..., ::-1] if self.is_last else part
