@@ -6,7 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from command_line import refused
+from command_line import printed, refused
+from command_line import run as run_command
 from meterveil.bench.simulation import first_day, household_for, simulate
 from meterveil.bench.simulation_page import caption, figure_rows
 from meterveil.core.battery import Battery
@@ -211,3 +212,17 @@ def test_the_default_defence_certifies_each_day_and_its_figures_say_so():
     assert [row[-1] for row in table] == ["bits", *(f"{bits:,.1f}" for bits in run.certificate.bits[0])]
     assert "tell at most" in caption(run.day(DAY))
     assert figure_rows({"random": figures(simulate(household(), "random", DAY, 1, Setup(LIBRARY)))})[1][-1] == "-"
+
+
+def test_a_veil_without_a_day_of_history_says_that_it_starts_from_the_week_that_ships():
+    first, later = (simulate(household(), "veil", day, 1, Setup(LIBRARY)) for day in (DAY, date(2024, 4, 16)))
+    assert "starts from a usual week that ships" in first.notes[-1]
+    assert later.notes == ()
+
+
+def test_hours_to_protect_are_an_option_and_the_notes_say_what_they_add(tmp_path):
+    words = printed(run_command("simulate", "--protect", "evenings", "--out", tmp_path))
+    assert "protects 17:00-23:00 and rests in the other hours" in words
+    assert "add at most" in words
+    assert "flat has no hours to protect" in refused("simulate", "--defence", "flat", "--protect", "nights")
+    assert "'noon' are no hours" in refused("simulate", "--protect", "noon")

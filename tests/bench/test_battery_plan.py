@@ -13,10 +13,12 @@ from meterveil.bench.battery_plan import ENOUGH, Figures, Size, compressed_bits,
 from meterveil.bench.battery_plan_page import answers, doubts, short_rows, write_plan
 from meterveil.bench.simulation import simulate
 from meterveil.core.battery import Battery
+from meterveil.core.certificate import Rules
 from meterveil.data.household import Household
 from meterveil.data.load import load
 from meterveil.data.simulation import Setup, figures
 from meterveil.data.synthetic import decoy_library
+from meterveil.defenders.veil.policy import Veil
 
 OTHERS = [Size(1.0, 1.0, 2.0), Size(8.0, 4.0, 16.0)]
 SETUP = Setup(decoy_library(), Battery(capacity_kwh=4.0, discharge_w=3000.0))
@@ -78,6 +80,15 @@ def test_solar_export_is_planned_for(home):
     result = plan(sunny, SETUP, days=1, others=OTHERS[1:])
     assert np.isfinite([row.bits for row in result.table]).all()
     assert result.table[-1].followed > 0.8
+
+
+def test_of_protected_hours_only_their_bits_and_minutes_count(home, planned):
+    evenings = plan(home, SETUP, days=2, others=OTHERS, veil=Veil(Rules(protect=((1020, 1380),))))
+    assert all(row.followed > 0.9 for row in evenings.table[1:])
+    assert evenings.yours.bits < planned.yours.bits
+    assert evenings.yours.missed_minutes < 36
+    assert "only 17:00-23:00 is protected" in doubts(evenings)[0]
+    assert "bits from 17:00-23:00 on a usual day" in answers(evenings)[1]
 
 
 def test_no_battery_of_the_market_is_wildly_powerful_for_its_size():

@@ -94,6 +94,26 @@ def test_minutes_after_the_end_of_a_shorter_row_are_left_out():
     assert (found.minutes[0, 0], found.missed[0, 0]) == (1380, 0)
 
 
+def test_a_level_that_the_menu_lacks_describes_no_reading():
+    level_w = with_minutes(slice(600, 660), 333.0)
+    found = certify(level_w, level_w)
+    assert (found.missed[0, 0], found.off_grid[0, 0]) == (60, 60)
+    assert found.rescues[0, 0] == 2
+
+
+def test_protected_hours_are_certified_apart_from_the_open_ones():
+    rules = replace(RULES, protect=((1020, 1380),))
+    inside = (np.arange(1440) >= 1020) & (np.arange(1440) < 1380)
+    level_w = np.where(inside, 300.0, np.nan)
+    meter_w = np.where(inside, 300.0, 77.0)
+    meter_w[1100:1103] = 78.0
+    found = certify(meter_w, level_w, rules=rules)
+    stretch = 5.0 + EVENT + 2 * math.log2(1440)
+    assert found.protected_bits[0] == pytest.approx([math.log2(7) + stretch + 3 * 16.0])
+    assert found.bits[0] == pytest.approx([math.log2(7) + 3 * stretch - 8.0 + (1080 + 3) * 16.0])
+    assert (found.protected_missed[0, 0], found.missed[0, 0], found.rescues[0, 0]) == (3, 1083, 0)
+
+
 def test_private_choices_are_certified_by_the_smaller_bound():
     shy, bold = (certify(rules=replace(RULES, epsilon=epsilon)) for epsilon in (0.5, 20.0))
     assert shy.bits[0] == pytest.approx([3 * 0.5 * math.tanh(0.25) / math.log(2) + math.log2(16 / 15)])
@@ -118,6 +138,9 @@ def test_private_choices_are_certified_by_the_smaller_bound():
         ({"menu_w": (100.0, float("nan"))}, "whole watts"),
         ({"grid_w": 0.0}, "1 W or more"),
         ({"grid_w": 500.5}, "whole watts"),
+        ({"open_modes": ("veil",)}, "not from grid, rest"),
+        ({"open_modes": ("rest", "rest")}, "each once"),
+        ({"protect": ((1020, 1020),)}, "no part of a day"),
         ({"epsilon": 0.0}, "above 0"),
         ({"epsilon": float("nan")}, "above 0"),
     ],

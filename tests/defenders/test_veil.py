@@ -9,12 +9,12 @@ import pytest
 from worlds import LIBRARY, world
 
 from meterveil.core.battery import Battery
-from meterveil.core.certificate import Rules, shown
+from meterveil.core.certificate import Rules, hours_of, shown, spoken_hours
 from meterveil.core.rollout import rollout
 from meterveil.core.tariff import PriceSeries
 from meterveil.data.simulation import Setup
 from meterveil.data.synthetic import FIRST_DAY, household
-from meterveil.defenders.defence import find_defence, knowing
+from meterveil.defenders.defence import find_defence, knowing, protecting
 from meterveil.defenders.veil.heuristic import Heuristic
 from meterveil.defenders.veil.planner import Planner
 from meterveil.defenders.veil.policy import Logged, Veil, drawn, probabilities
@@ -28,22 +28,22 @@ HUGE = Battery(capacity_kwh=1e4, charge_w=1e5, discharge_w=1e5, budget_kwh=np.in
 
 @dataclass(frozen=True)
 class Obstinate:
-    """Decider that rates levels by a number that the load cannot change."""
+    """Decider that rates choices by a number that the load cannot change."""
 
     best: int = 2
 
     def scores(self, situation):
-        return -np.abs(np.arange(len(situation.rules.menu_w)) - self.best) * np.ones((len(situation.soc), 1))
+        return -np.abs(np.arange(situation.rules.choices) - self.best) * np.ones((len(situation.soc), 1))
 
 
 @dataclass(frozen=True)
 class Nervous:
-    """Decider that follows the state of charge."""
+    """Decider that follows the state of charge, through the levels and open modes."""
 
     def scores(self, situation):
         share = (situation.soc - situation.battery.soc_min) / (situation.battery.soc_max - situation.battery.soc_min)
-        wanted = (1.0 - share) * (len(situation.rules.menu_w) - 1)
-        return -np.abs(np.arange(len(situation.rules.menu_w)) - wanted[:, None])
+        wanted = (1.0 - share) * (situation.rules.choices - 1)
+        return -np.abs(np.arange(situation.rules.choices) - wanted[:, None])
 
 
 def play(veil, load_w, battery=None, begin=0, soc=0.5, seeds=None):
@@ -124,10 +124,91 @@ def test_a_battery_that_runs_out_is_rescued_by_another_level():
     assert rescued.bits[0, 0] < without.bits[0, 0]
 
 
-@pytest.mark.parametrize("rate", [0.0, 0.3])
-def test_no_code_of_a_tiny_world_is_too_short(rate):
+def played(best, load_w, rules=RULES, **settings):
+    return play(Veil(rules, decider=Obstinate(best), rescue_kwh=0.0), load_w, **settings)
+
+
+def test_a_block_on_the_grid_takes_little_energy_and_five_bits_a_minute():
+    rules = replace(RULES, open_modes=("grid", "rest"))
+    load_w = loads(1)
+    trace, found = played(7, load_w, rules)
+    assert np.all(shown(trace.meter_w) % 500.0 == 0.0)
+    assert np.abs(trace.power_w).mean() < 150.0
+    assert (found.missed[0, 0], found.off_grid[0, 0], found.rescues[0, 0]) == (DAY, 0, 0)
+    assert found.bits[0, 0] == pytest.approx(3 * math.log2(9) + 5 + math.log2(3) + 2 * math.log2(1440) + 5 * DAY)
+    assert abs(trace.soc[0, -1] - 0.5) < 0.2
+
+
+def test_a_block_of_rest_shows_the_load_and_counts_every_minute():
+    load_w = loads(1)
+    trace, found = played(8, load_w, replace(RULES, open_modes=("grid", "rest")))
+    np.testing.assert_array_equal(trace.meter_w, trace.load_w)
+    assert found.missed[0, 0] == DAY
+    assert found.bits[0, 0] > 16 * found.off_grid[0, 0] > 16 * 0.9 * DAY
+
+
+def test_a_decider_that_rates_levels_only_leaves_no_block_open():
+    load_w = loads(2)
+    plain, offered = (play(Veil(replace(RULES, open_modes=modes)), load_w)[0] for modes in ((), ("grid", "rest")))
+    np.testing.assert_array_equal(plain.meter_w, offered.meter_w)
+
+
+def test_outside_the_protected_hours_the_battery_rests_and_no_choice_is_told():
+    rules = replace(RULES, protect=hours_of("evenings"))
+    load_w = loads(2)
+    trace, found = play(Veil(rules), load_w, Battery(budget_kwh=3.0))
+    evening = (np.arange(DAY) >= 1020) & (np.arange(DAY) < 1380)
+    np.testing.assert_array_equal(trace.power_w[:, ~evening], 0.0)
+    assert np.all(found.protected_missed == 0)
+    np.testing.assert_allclose(found.protected_bits, math.log2(7) + math.log2(16 / 15))
+    np.testing.assert_allclose(found.bound_bits, found.protected_bits)
+    assert np.all(found.missed == DAY - 360)
+    assert np.all(found.bits > 16 * 0.9 * (DAY - 360))
+    np.testing.assert_array_equal(found.protected_minutes, 360)
+
+
+def test_a_small_budget_follows_more_of_the_evening_if_it_is_saved_for_it():
+    home = household(np.random.default_rng(1), 7, FIRST_DAY)
+    load_w, battery = home.aggregate_w[None, -DAY:], Battery(capacity_kwh=4.0, budget_kwh=2.0)
+    record = record_of(home.aggregate_w[:-DAY].reshape(6, DAY), RULES)
+    traces = [
+        play(Veil(replace(RULES, protect=hours), record=record), load_w, battery)[0]
+        for hours in ((), hours_of("17:00-23:00"))
+    ]
+    bare = [np.sum(np.round(trace.power_w[0, 1020:1380]) == 0.0) for trace in traces]
+    assert bare[1] < 0.5 * bare[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("evening", "'evening' are no hours; write evenings, nights, away"),
+        ("17:00-17:00", "no part of a day"),
+        ("17:00-25:00", "no part of a day"),
+        ("17:10-23:00", "whole half hours"),
+        ("22:00-02:00", "clock change"),
+    ],
+)
+def test_hours_that_cannot_be_protected_are_refused(text, message):
+    with pytest.raises(InputError, match=message):
+        hours_of(text)
+
+
+def test_hours_to_protect_are_named_or_given_as_ranges():
+    assert hours_of("evenings, 6:30-08:00") == ((1020, 1380), (390, 480))
+    assert hours_of(spoken_hours(hours_of("nights,away"))) == ((1380, 420), (480, 1020))
+    rules = replace(RULES, protect=hours_of("nights"))
+    assert rules.choice_minutes == (0, 1380)
+    assert rules.protected(np.array([0, 419, 420, 1379, 1380])).tolist() == [True, True, False, False, True]
+    with pytest.raises(InputError, match="flat has no hours to protect"):
+        protecting(find_defence("flat"), "nights")
+    assert protecting(find_defence("veil:3"), "nights").policies[0].rules == replace(Rules(), protect=((1380, 420),))
+
+
+@pytest.mark.parametrize(("rate", "modes"), [(0.0, ()), (0.3, ()), (0.0, ("rest",)), (0.3, ("grid", "rest"))])
+def test_no_code_of_a_tiny_world_is_too_short(rate, modes):
     """Enumerate all loads of a tiny battery: the certificates satisfy Kraft, so no prior breaks the bound."""
-    rules = Rules(menu_w=(0.0, 300.0, 900.0), grid_w=1000.0, grid_top_w=3000.0)
+    rules = Rules(menu_w=(0.0, 300.0, 900.0), grid_w=1000.0, grid_top_w=3000.0, open_modes=modes)
     veil = Veil(rules, Nervous(), record_of(np.zeros((1, DAY)), rules), rescue_minutes=1, decoy_rate=rate)
     veil = replace(veil, rescue_kwh=0.006)
     load_w = np.array(list(product((0.0, 310.0, 2620.0, 5330.0), repeat=6)))

@@ -86,6 +86,8 @@ class Plan:
     yours: Figures
     table: tuple[Figures, ...]
     """All batteries, yours included, the smallest first."""
+    protect: tuple[tuple[int, int], ...]
+    """Hours that bits and missed minutes are about; empty for all day."""
     minutes: pd.DatetimeIndex
     load_w: FloatArray
     meter_w: FloatArray
@@ -120,12 +122,14 @@ def plan(
     days: int | None = None,
     on_day: Callable[[], object] | None = None,
     others: Sequence[Size] | None = None,
+    veil: Veil | None = None,
 ) -> Plan:
     """Simulate the veil with the setup's battery and with others on the same days, SoC carried over midnight.
 
     By default the latest month is simulated, and the veil learns the usual load from the days before it; a
     shorter record is divided so that a third of it is history. The other batteries are `sizes` with the budget
-    of the setup's and with twice as much. `on_day` is called after each day.
+    of the setup's and with twice as much. `on_day` is called after each day. Of a veil that protects some hours,
+    bits and missed minutes are those of these hours.
     """
     first, count = span_of(household, start, days)
     recorded = household.days()
@@ -137,7 +141,8 @@ def plan(
     every = [yours, *(size for size in (others or sizes(_budgets(yours))) if size != yours)]
     battery = _batteries(setup.battery, every)
     earlier = [household.between(history[0], first)] if history else []
-    log = _Watched(cast(Veil, knowing(Veil(), earlier, setup)), on_day)
+    veil = veil or Veil()
+    log = _Watched(cast(Veil, knowing(veil, earlier, setup)), on_day)
     scenario = span(known_w, first, first + timedelta(days=count), setup.tariff).rows([0] * len(every))
     rngs = [np.random.default_rng(setup.seed) for _ in every]
     trace = rollout(log, battery, setup.library, scenario, rngs)
@@ -145,8 +150,8 @@ def plan(
     cost = trace_cost(battery, scenario, trace).soc_neutral / count
     moved_kwh = np.abs(trace.power_w).sum(axis=1) * KWH_PER_W_MINUTE / count
     counts = np.array([np.mean(~np.isnan(part.day(day).aggregate_w)) >= WELL_KNOWN for day in simulated])
-    bits, missed = certified.bits[:, counts], certified.missed[:, counts]
-    followed = 1.0 - missed.sum(axis=1) / certified.minutes[:, counts].sum(axis=1)
+    bits, missed = certified.protected_bits[:, counts], certified.protected_missed[:, counts]
+    followed = 1.0 - missed.sum(axis=1) / certified.protected_minutes[:, counts].sum(axis=1)
     table = [
         Figures(
             size,
@@ -169,6 +174,7 @@ def plan(
         undefended_bits=compressed_bits(part.aggregate_w),
         yours=table[0],
         table=tuple(sorted(table, key=lambda figures: figures.size)),
+        protect=veil.rules.protect,
         minutes=part.minutes,
         load_w=part.aggregate_w,
         meter_w=part.aggregate_w + trace.power_w[0],

@@ -15,6 +15,7 @@ import pandas as pd
 
 from meterveil import __version__
 from meterveil.bench.battery_plan import ENOUGH, YEAR_DAYS, Figures, Plan, Size
+from meterveil.core.certificate import spoken_hours
 from meterveil.core.tariff import DEGRADATION_PER_KWH
 from meterveil.data import outputs, settings
 from meterveil.data.simulation import WELL_KNOWN
@@ -96,12 +97,13 @@ def short_rows(plan: Plan) -> list[list[str]]:
 def answers(plan: Plan) -> list[str]:
     """Answer the five questions of a buyer, one sentence or two each."""
     yours, best = plan.yours, recommended(plan)
+    hours = f" from {spoken_hours(plan.protect)}" if plan.protect else ""
     return [
         f"Today your meter tells about {plan.undefended_bits:,.0f} bits a day to anyone who reads it. "
         "A bit is the answer to one yes-or-no question.",
-        f"With your battery ({describe(yours.size)}) it tells at most {yours.bits:,.0f} bits on a usual day, whoever "
-        f"reads it; one day in ten tells more than {yours.bits_90:,.0f}. The battery hides {yours.followed:.2%} of all "
-        f"minutes and misses {_minutes(yours)} a day.",
+        f"With your battery ({describe(yours.size)}) it tells at most {yours.bits:,.0f} bits{hours} on a usual day, "
+        f"whoever reads it; one day in ten tells more than {yours.bits_90:,.0f}. The battery hides "
+        f"{yours.followed:.2%} of {'these' if hours else 'all'} minutes and misses {_minutes(yours)} a day.",
         f"Your battery {_money(yours)}, wear included, its price not included.",
         _which(plan),
         f"Settings: {describe(best.size)} with the defence veil; the command is below.",
@@ -111,6 +113,11 @@ def answers(plan: Plan) -> list[str]:
 def doubts(plan: Plan) -> list[str]:
     """List what limits the answers."""
     notes = []
+    if plan.protect:
+        notes.append(
+            f"only {spoken_hours(plan.protect)} is protected: bits and missed minutes are those of these hours; in the "
+            "others the battery rests and the meter shows the load"
+        )
     if not plan.history:
         notes.append(
             "the record has no day before the simulated ones, so the veil starts from a usual week that ships with "

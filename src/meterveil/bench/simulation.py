@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import date, timedelta
 from typing import Any
 
@@ -11,6 +11,7 @@ import numpy as np
 from meterveil.core import executor
 from meterveil.core.arrays import BoolArray, FloatArray, IntArray
 from meterveil.core.battery import INITIAL_SOC, Battery, BatteryState
+from meterveil.core.certificate import Certificate, spoken_hours
 from meterveil.core.decoys import Library
 from meterveil.core.executor import Command, Replay
 from meterveil.core.rollout import Policy, View
@@ -53,10 +54,11 @@ def simulate(
     part = household.between(start, end)
     _, scenario, trace = mask(recorder, setup, part, [rng or np.random.default_rng(setup.seed)])
     requested_w, decoy = _requested(setup.library, recorder, trace.load_w[0])
+    certified = logged.certificate(scenario, trace) if logged else None
     return Run(
         household=household.name,
         aggregate=f"{household.aggregate} ({household.units.get('aggregate', 'W')})",
-        notes=household.notes,
+        notes=(*household.notes, *(_veil_notes(logged.veil, certified) if logged and certified else ())),
         defence=defence,
         setup=setup,
         minutes=part.minutes,
@@ -67,8 +69,22 @@ def simulate(
         soc_start=INITIAL_SOC,
         price=scenario.price[0, scenario.lead :],
         decoy=decoy,
-        certificate=logged.certificate(scenario, trace) if logged else None,
+        certificate=certified,
     )
+
+
+def _veil_notes(veil: Veil, certified: Certificate) -> Iterator[str]:
+    """Say what the veil knew of the household, and which hours it protects."""
+    if veil.record is None:
+        yield (
+            "no whole day is known before the first one, so the veil starts from a usual week that ships with "
+            "meterveil; it learns with every half hour"
+        )
+    if hours := spoken_hours(veil.rules.protect):
+        yield (
+            f"the battery protects {hours} and rests in the other hours, which show the load; readings of the "
+            f"protected hours add at most {np.median(certified.protected_bits):,.1f} bits a day (median) to them"
+        )
 
 
 def defence_for(text: str) -> Defence:

@@ -16,6 +16,7 @@ from meterveil.cli.simulate import (
     ExportLimitW,
     ImportLimitW,
     PowerKw,
+    Protect,
     battery_limits,
     battery_of,
     show_found,
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 def plan(
     path: opt.Source = opt.SYNTHETIC,
     *,
+    protect: Protect = None,
     start: Annotated[str | None, typer.Option(help="First day; default: the latest month, less for history.")] = None,
     days: Annotated[int | None, typer.Option(help="Number of days; default: up to 30.")] = None,
     house: opt.House = None,
@@ -58,14 +60,17 @@ def plan(
     from meterveil.bench.simulation import household_for
     from meterveil.cli.tables import show_defaults, show_file, steps
     from meterveil.core.battery import Battery
+    from meterveil.core.certificate import Rules, hours_of
     from meterveil.core.tariff import PAPER_TARIFF
     from meterveil.data import settings
     from meterveil.data.simulation import Setup
+    from meterveil.defenders.veil.policy import Veil
 
     limits = battery_limits(capacity_kwh, power_kw, budget_kwh, export_limit_w, import_limit_w)
     yours = battery_of(None, battery, limits) or Battery()
     prices = PAPER_TARIFF if tariff is None else settings.tariff(tariff)
     setup = Setup(settings.library(None), yours, prices, seed)
+    veil = Veil(Rules(protect=hours_of(protect) if protect else ()))
     begin = opt.day_of(start, "--start") if start else None
     folder = opt.out_folder(out, "plan", path, house)
     check_folder(folder)
@@ -77,8 +82,15 @@ def plan(
     size = "" if battery or any(limits.values()) else "8 kWh, 4 kW, 8 kWh a day"
     show_defaults({"a battery of": size, "--start": "" if begin else f"{first}", "--days": "" if days else f"{count}"})
     with steps(count, "days, with every battery") as on_day:
-        planned = compare(household, setup, first, count, on_day)
-    given = {"house": house, "tariff": tariff, **options, "start": planned.days[0], "days": len(planned.days)}
+        planned = compare(household, setup, first, count, on_day, veil=veil)
+    given = {
+        "protect": protect,
+        "house": house,
+        "tariff": tariff,
+        **options,
+        "start": planned.days[0],
+        "days": len(planned.days),
+    }
     command = _command(path, recommended(planned).size, given)
     _show(planned, command)
     read, _ = show_found(planned.load_w, planned.meter_w)

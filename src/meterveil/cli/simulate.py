@@ -45,6 +45,11 @@ ImportLimitW = Annotated[
     float | None, typer.Option(help="Meter reading in W above which it must not charge.", rich_help_panel=_BATTERY)
 ]
 
+Protect = Annotated[
+    str | None,
+    typer.Option(help="Hours that the veil saves its energy for: evenings, nights, away or 17:00-23:00,06:30-08:00."),
+]
+
 
 def simulate(
     path: opt.Source = opt.SYNTHETIC,
@@ -58,6 +63,7 @@ def simulate(
             "meterveil train or export, with its signatures, battery and tariff.",
         ),
     ] = None,
+    protect: Protect = None,
     ration: Annotated[
         bool, typer.Option("--ration", help="Spread the day's energy budget evenly over the day.")
     ] = False,
@@ -91,12 +97,12 @@ def simulate(
     from meterveil.cli.tables import show_defaults, show_file, steps
     from meterveil.data import outputs, settings
     from meterveil.defenders import DEFAULT_DEFENCE
-    from meterveil.defenders.defence import common_setup
+    from meterveil.defenders.defence import common_setup, protecting
     from meterveil.defenders.rationed import Rationed
 
     limits = battery_limits(capacity_kwh, power_kw, budget_kwh, export_limit_w, import_limit_w)
     name = defence or DEFAULT_DEFENCE
-    chosen = defence_for(name)
+    chosen = defence_for(name) if protect is None else protecting(defence_for(name), protect)
     trained = next(iter(chosen.trainings), None)
     tariff_read = None if tariff is None else settings.tariff(tariff)
     setup = common_setup([chosen], library, battery_of(trained, battery, limits), tariff_read, seed)

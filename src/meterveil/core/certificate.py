@@ -2,14 +2,16 @@
 
 Between decisions a veiled meter shows a level of a public menu plus a decoy that knows nothing of the load.
 Everything else that the load does to the meter is an event: a rescue (an unscheduled decision) or a missed
-stretch (minutes in which the battery could not follow). `certificate` is the length of a prefix code that
-describes choices and events so completely that the readings follow from it, so no attacker can gain more from
-them (docs/veil.md has the proof). It covers minute means in whole watts, and anything computed from them.
+stretch (minutes in which the battery could not follow, or that were left open on purpose). `certificate` is the
+length of a prefix code that describes choices and events so completely that the readings follow from it, so no
+attacker can gain more from them (docs/veil.md has the proof). It covers minute means in whole watts, and anything
+computed from them.
 """
 
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -38,6 +40,13 @@ _KIND_BITS = math.log2(3)
 """An event is a rescue, a stretch on the grid, or a stretch of other readings."""
 
 
+GRID, REST = "grid", "rest"
+"""Ways to leave a block open: show the load on the grid, or let the battery idle."""
+
+HOURS = {"evenings": "17:00-23:00", "nights": "23:00-07:00", "away": "08:00-17:00"}
+"""Names of hours that matter most to a household."""
+
+
 @dataclass(frozen=True)
 class Rules:
     """Public rules of a veil: all that an attacker must know to describe its meter."""
@@ -52,6 +61,10 @@ class Rules:
     """Highest reading on the grid."""
     epsilon: float | None = None
     """Scheduled choices are drawn so that each is epsilon-differentially private; None: the best level."""
+    open_modes: tuple[str, ...] = ()
+    """Further choices beside the levels, which leave the coming block open: "grid", "rest"."""
+    protect: tuple[tuple[int, int], ...] = ()
+    """Hours that matter most, as minutes of the day from and to; outside them the battery rests. Empty: all day."""
 
     def __post_init__(self) -> None:
         times, menu = self.decision_minutes, self.menu_w
@@ -77,15 +90,30 @@ class Rules:
             )
         if self.epsilon is not None and not 0.0 < self.epsilon < math.inf:
             raise InputError(f"epsilon is {self.epsilon}; give a number above 0, or None to take the best level")
+        if not set(self.open_modes) <= {GRID, REST} or len(set(self.open_modes)) < len(self.open_modes):
+            raise InputError(f"open modes {self.open_modes} are not from {GRID}, {REST}, each once")
+        for begin, end in self.protect:
+            _check_hours(begin, end)
+
+    @property
+    def choices(self) -> int:
+        """Number of choices: the levels, then the open modes."""
+        return len(self.menu_w) + len(self.open_modes)
+
+    @cached_property
+    def choice_minutes(self) -> tuple[int, ...]:
+        """Minutes of the day with a scheduled choice: decision times in the protected hours, and their beginnings."""
+        inside = [minute for minute in self.decision_minutes if self._protected[minute]]
+        return tuple(sorted({*inside, *(begin for begin, _ in self.protect)}))
 
     @property
     def choice_bits(self) -> float:
-        """Most bits that a scheduled choice tells: log2 M, or less where it is drawn with a small epsilon.
+        """Most bits that a scheduled choice tells: log2 of the choices, or less if drawn with a small epsilon.
 
         An epsilon-private choice tells at most epsilon tanh(epsilon / 2) nats: no two of its distributions
         differ by more (Kullback-Leibler).
         """
-        counted = math.log2(len(self.menu_w))
+        counted = math.log2(self.choices)
         if self.epsilon is None:
             return counted
         return min(counted, self.epsilon * math.tanh(self.epsilon / 2.0) / math.log(2.0))
@@ -100,9 +128,20 @@ class Rules:
         at: BoolArray = self._timetable[minute_of_day]
         return at
 
+    def protected(self, minute_of_day: IntArray) -> BoolArray:
+        """Tell which minutes are veiled; in the others the battery rests, as everybody may know."""
+        veiled: BoolArray = self._protected[minute_of_day]
+        return veiled
+
     @cached_property
     def _timetable(self) -> BoolArray:
-        return np.isin(np.arange(DAY_MINUTES), self.decision_minutes)
+        return np.isin(np.arange(DAY_MINUTES), self.choice_minutes)
+
+    @cached_property
+    def _protected(self) -> BoolArray:
+        minute = np.arange(DAY_MINUTES)
+        hours = [(minute - begin) % DAY_MINUTES < (end - begin) % DAY_MINUTES for begin, end in self.protect]
+        return np.any(hours, axis=0) if hours else np.ones(DAY_MINUTES, dtype=np.bool_)
 
     def on_grid(self, shown_w: FloatArray) -> BoolArray:
         """Tell which readings are on the grid."""
@@ -110,17 +149,56 @@ class Rules:
             return np.asarray((shown_w >= 0.0) & (shown_w <= self.grid_top_w) & (shown_w % self.grid_w == 0.0))
 
 
+def hours_of(text: str) -> tuple[tuple[int, int], ...]:
+    """Read hours that matter most: names and clock ranges, as in "evenings,06:30-08:00"."""
+    return tuple(_range_of(part) for part in text.split(","))
+
+
+def _range_of(text: str) -> tuple[int, int]:
+    words = HOURS.get(text.strip(), text).strip()
+    found = re.fullmatch(r"(\d{1,2}):(\d\d)-(\d{1,2}):(\d\d)", words)
+    if not found:
+        raise InputError(f"{text!r} are no hours; write {', '.join(HOURS)}, or a range such as 17:00-23:00")
+    hour, minute, last_hour, last_minute = map(int, found.groups())
+    begin, end = 60 * hour + minute, 60 * last_hour + last_minute
+    _check_hours(begin, end % DAY_MINUTES if end == DAY_MINUTES else end)
+    return begin, end % DAY_MINUTES
+
+
+def _check_hours(begin: int, end: int) -> None:
+    words = " to ".join(f"{minute // 60}:{minute % 60:02}" for minute in (begin, end))
+    if not (0 <= begin < DAY_MINUTES and 0 <= end < DAY_MINUTES) or begin == end:
+        raise InputError(f"protected hours from {words} are no part of a day; leave them out to protect the whole day")
+    if begin % SLOT_MINUTES or end % SLOT_MINUTES:
+        raise InputError(
+            f"protected hours from {words} are not whole half hours; give multiples of {SLOT_MINUTES} minutes"
+        )
+    if begin in _CLOCK_CHANGE or end in _CLOCK_CHANGE:
+        raise InputError(
+            f"protected hours from {words} begin or end between 1:00 and 3:00, which a clock change skips or repeats; "
+            "choose other times"
+        )
+
+
+def spoken_hours(protect: tuple[tuple[int, int], ...]) -> str:
+    """Write protected hours as `hours_of` reads them."""
+    return ",".join("-".join(f"{end // 60:02}:{end % 60:02}" for end in hours) for hours in protect)
+
+
 class Certificate(NamedTuple):
     """Certificates of civil days, (batch, day) each; zero where a row has no such day."""
 
     bits: FloatArray  # most that the readings of the day tell about the load
-    bound_bits: FloatArray  # the same if the battery follows all day: known in advance
+    bound_bits: FloatArray  # the same if the battery follows in all protected hours: known in advance
     minutes: FloatArray  # of the day
     missed: FloatArray  # minutes in which the meter did not show level plus decoy
     off_grid: FloatArray  # missed minutes that are not on the grid either, or without a reading
     stretches: FloatArray  # runs of missed minutes
     rescues: FloatArray
     epsilon: FloatArray  # of a day whose only choices are drawn and private; inf otherwise
+    protected_bits: FloatArray  # most that the readings of the protected hours add to those of the others
+    protected_minutes: FloatArray
+    protected_missed: FloatArray
 
 
 def shown(meter_w: FloatArray) -> FloatArray:
@@ -133,28 +211,54 @@ def certificate(
 ) -> Certificate:
     """Certify each civil day of a meter from what it really showed; all arrays are (batch, minute).
 
-    `level_w` and `decoy_w` are the log of the veil. A minute with a negative number as its day is left out.
-    Days are numbered from the first one of each row. A day is described alone: if it does not begin with a
-    scheduled choice, the level that it begins with counts as one more.
+    `level_w` and `decoy_w` are the log of the veil; a level that the menu lacks (NaN in an open block) describes
+    no reading. A minute with a negative number as its day is left out. Days are numbered from the first one of
+    each row. A day is described alone: if it does not begin with a scheduled choice, the level that it begins
+    with counts as one more.
     """
-    exists = day >= 0
-    new_day = np.diff(day, axis=1, prepend=-1) != 0
-    number = np.where(exists, day - day[:, :1], 0)
+    known_w = np.where(np.isin(level_w, rules.menu_w), level_w, np.nan)
+    number = np.where(day >= 0, day - np.where(day >= 0, day, day.max(initial=0)).min(axis=1, keepdims=True), -1)
+    log = (shown(meter_w), known_w, decoy_w, minute_of_day)
     days = int(number.max(initial=0)) + 1
+    whole = _described(rules, *log, number, days)
+    if not rules.protect:
+        return whole
+    hours = _described(rules, *log, np.where(rules.protected(minute_of_day), number, -1), days)
+    return whole._replace(
+        bound_bits=hours.bound_bits,
+        protected_bits=hours.bits,
+        protected_minutes=hours.minutes,
+        protected_missed=hours.missed,
+    )
+
+
+def _described(
+    rules: Rules,
+    shown_w: FloatArray,
+    level_w: FloatArray,
+    decoy_w: FloatArray,
+    minute_of_day: IntArray,
+    number: IntArray,
+    days: int,
+) -> Certificate:
+    """Return the length of the description of the minutes that have the number of a day."""
+    exists = number >= 0
+    new_day = np.diff(number, axis=1, prepend=-1) != 0
 
     def total(minutes: FloatArray | BoolArray) -> FloatArray:
-        cell = np.arange(len(day))[:, None] * days + number
+        cell = np.arange(len(number))[:, None] * days + np.maximum(number, 0)
         weights = np.where(exists, minutes, 0.0).ravel()
-        sums = np.bincount(cell.ravel(), weights, minlength=len(day) * days)
-        return sums.astype(np.float64).reshape(len(day), days)
+        sums = np.bincount(cell.ravel(), weights, minlength=len(number) * days)
+        return sums.astype(np.float64).reshape(len(number), days)
 
-    shown_w = shown(meter_w)
     missed = shown_w != level_w + decoy_w  # an unknown reading is missed
     grid = missed & rules.on_grid(shown_w)
     kind = missed.astype(np.int64) + grid
     begins = missed & (new_day | (np.diff(kind, axis=1, prepend=0) != 0))
-    choice = new_day | rules.scheduled(minute_of_day)
-    rescue = ~choice & (np.diff(level_w, axis=1, prepend=level_w[:, :1]) != 0.0)
+    protected = rules.protected(minute_of_day)
+    choice = protected & (new_day | rules.scheduled(minute_of_day))
+    before_w = np.concatenate([level_w[:, :1], level_w[:, :-1]], axis=1)
+    rescue = protected & ~choice & (level_w != before_w) & ~(np.isnan(level_w) & np.isnan(before_w))
     larger = np.abs(np.nan_to_num(shown_w)) > _LARGEST_W
     reading_bits = np.where(grid, rules.grid_bits, READING_BITS + _LARGER_BITS * larger)
 
@@ -162,7 +266,7 @@ def certificate(
     events = rescues + stretches
     count_bits = np.where(events > 0, _EVENT_BITS + events, _QUIET_BITS)
     time_bits = np.log2(np.maximum(minutes, DAY_MINUTES))
-    rescue_bits = _KIND_BITS + time_bits + math.log2(len(rules.menu_w))
+    rescue_bits = _KIND_BITS + time_bits + math.log2(rules.choices)
     stretch_bits = _KIND_BITS + 2.0 * time_bits
     bound_bits = np.where(minutes > 0, choices * rules.choice_bits + _QUIET_BITS, 0.0)
     bits = np.where(
@@ -176,4 +280,6 @@ def certificate(
     )
     private = np.full(bits.shape, math.inf) if rules.epsilon is None else choices * rules.epsilon
     private = np.where(events > 0, math.inf, private)
-    return Certificate(bits, bound_bits, minutes, total(missed), total(missed & ~grid), stretches, rescues, private)
+    missed_minutes, off_grid = total(missed), total(missed & ~grid)
+    events_of_day = (missed_minutes, off_grid, stretches, rescues, private)
+    return Certificate(bits, bound_bits, minutes, *events_of_day, bits, minutes, missed_minutes)

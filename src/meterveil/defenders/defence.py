@@ -12,7 +12,7 @@ import numpy as np
 
 from meterveil.core.arrays import FloatArray
 from meterveil.core.battery import Battery
-from meterveil.core.certificate import DAY_MINUTES, SLOT_MINUTES
+from meterveil.core.certificate import DAY_MINUTES, SLOT_MINUTES, hours_of
 from meterveil.core.decoys import Library
 from meterveil.core.rollout import Policy
 from meterveil.core.tariff import PAPER_TARIFF, PriceSeries, Tariff
@@ -105,6 +105,16 @@ def _usual_price(tariff: Tariff) -> FloatArray:
     count = np.bincount(slot, minlength=len(slots))
     total = np.bincount(slot, price, minlength=len(slots))
     return np.where(count > 0, total / np.maximum(count, 1), price.mean())
+
+
+def protecting(defence: Defence, hours: str) -> Defence:
+    """Let a veil save its budget for the hours that matter most, such as "evenings" or "17:00-23:00"."""
+    veils = [policy for policy in defence.policies if isinstance(policy, Veil)]
+    if len(veils) < len(defence.policies):
+        raise InputError(f"{defence.name} has no hours to protect; use the defence veil, or leave the hours out")
+    protect = hours_of(hours)
+    policies = tuple(replace(veil, rules=replace(veil.rules, protect=protect)) for veil in veils)
+    return replace(defence, policies=policies)
 
 
 def find_defence(text: str) -> Defence:

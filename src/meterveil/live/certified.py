@@ -29,7 +29,6 @@ def certificate_of(policy: Policy, minutes: Sequence[MinuteRecord], timezone: st
         np.array([[math.nan if value is None else value for value in column]], dtype=np.float64)
         for column in zip(*((m.meter_w, m.target_w, m.level_w) for m in minutes), strict=True)
     )
-    level_w = np.nan_to_num(level_w)
     decoy_w = np.nan_to_num(target_w - level_w)
     clock = np.array([[moment.hour * 60 + moment.minute for moment in local]])
     found = certificate(rules, meter_w, level_w, decoy_w, clock, np.zeros_like(clock))

@@ -35,18 +35,20 @@ class Heuristic:
         slot = np.arange(SLOTS)
         length = slots_to_next(situation)
         coming = (slot - first[:, None]) % SLOTS < length[:, None]  # (batch, half hour)
-        mean_w = np.sum(plan_w * coming, axis=1) / length
+        coming = coming & situation.rules.protected(slot * SLOT_MINUTES)  # the battery rests in the other hours
+        veiled = np.maximum(coming.sum(axis=1), 1)
+        mean_w = np.sum(plan_w * coming, axis=1) / veiled
         before = np.concatenate([[0.0], np.cumsum(shift_w)])[first] * (SLOT_MINUTES / 60_000.0)
         middle = (np.asarray(battery.soc_min) + battery.soc_max) / 2.0
         planned = middle + (before - self.shift_kwh / 2.0 * cheap.any()) / battery.capacity_kwh
         lacks_kwh = (planned - situation.soc) * battery.capacity_kwh
-        correction_hours = np.maximum(self.refill_hours, length * (SLOT_MINUTES / 60.0))
+        correction_hours = np.maximum(self.refill_hours, veiled * (SLOT_MINUTES / 60.0))
         return np.asarray(mean_w + lacks_kwh * 1000.0 / correction_hours)
 
 
 def slots_to_next(situation: Situation) -> FloatArray:
     """Return the number of half hours to the next scheduled decision, (batch,)."""
-    times = np.array(situation.rules.decision_minutes) // SLOT_MINUTES
+    times = np.array(situation.rules.choice_minutes) // SLOT_MINUTES
     ahead = (times - (situation.minute_of_day // SLOT_MINUTES)[:, None] - 1) % SLOTS + 1
     least: FloatArray = np.min(ahead, axis=1).astype(np.float64)
     return least

@@ -96,12 +96,14 @@ def _blocks(situation: Situation, now: int) -> list[Block]:
     decoys_kwh = situation.decoy_w * (_HOURS / 1000.0)
     added_kwh = (np.asarray(situation.rules.menu_w) - recent[..., :1]) * (_HOURS / 1000.0) + decoys_kwh
     moved_kwh = recent[..., 1:] + decoys_kwh
+    veiled = situation.rules.protected(slots * SLOT_MINUTES)[:, None]  # in the other hours the battery rests
+    added_kwh, moved_kwh = added_kwh * veiled, moved_kwh * veiled
     charge_kwh, discharge_kwh = (moved_kwh + added_kwh) / 2.0, (moved_kwh - added_kwh) / 2.0
     gain, loss = (_column(part) for part in (battery.charge_efficiency, battery.discharge_efficiency))
     stored_kwh = charge_kwh * gain - discharge_kwh / loss
     cost = added_kwh * situation.price[slots][:, None] + moved_kwh * DEGRADATION_PER_KWH
     before_midnight = (np.arange(SLOTS) < SLOTS - now)[:, None]
-    decisions = np.array(situation.rules.decision_minutes) // SLOT_MINUTES
+    decisions = np.array(situation.rules.choice_minutes) // SLOT_MINUTES
     bounds = sorted({0, *((decisions - now) % SLOTS).tolist(), SLOTS})
     blocks = []
     for begin, end in pairwise(bounds):

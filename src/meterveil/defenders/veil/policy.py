@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -11,7 +12,7 @@ import numpy as np
 from meterveil.core import battery as bt
 from meterveil.core.arrays import BoolArray, FloatArray, IntArray
 from meterveil.core.battery import Battery
-from meterveil.core.certificate import SLOT_MINUTES, Certificate, Rules, certificate
+from meterveil.core.certificate import GRID, SLOT_MINUTES, Certificate, Rules, certificate
 from meterveil.core.executor import Command, hold_meter
 from meterveil.core.rollout import Trace, View
 from meterveil.core.scenario import Scenario
@@ -35,6 +36,8 @@ VERSION = 1
 
 _RECORDED_DAYS = 14
 """Most days that a decider looks back on."""
+_REFILL_HOURS = 12.0
+"""Time in which a block on the grid brings the charge to the middle of its range."""
 _WELL_KNOWN = 0.5
 """Smallest share of known minutes of a day that is recorded."""
 
@@ -42,7 +45,7 @@ _WELL_KNOWN = 0.5
 class Memory(NamedTuple):
     """State of the veil between two minutes."""
 
-    level: IntArray  # (batch,) number of the present level; -1 before the first choice
+    level: IntArray  # (batch,) present choice: number of a level or, beyond them, of an open mode; -1 before the first
     since: IntArray  # (batch,) minutes since it was chosen
     decoy: IntArray  # (batch,) signature that runs; the library's size for none, -1 before the first minute
     elapsed: IntArray  # (batch,) minutes of it that have passed
@@ -97,23 +100,33 @@ class Veil:
         return Memory(unset, zero, unset, zero, np.zeros(batch), np.zeros(batch), new_diary(record, batch))
 
     def decide(self, view: View, memory: Memory) -> tuple[Command, Memory]:
-        """Hold level plus decoy, or else a reading on the grid, or else leave the meter alone."""
-        scheduled = self.rules.scheduled(view.minute_of_day) | (memory.level < 0)
+        """Hold level plus decoy, or else a reading on the grid, or else leave the meter alone.
+
+        In an open block the logged level is NaN, and no decoy shows.
+        """
+        protected = self.rules.protected(view.minute_of_day)
+        scheduled = protected & (self.rules.scheduled(view.minute_of_day) | (memory.level < 0))
         decoy, elapsed = self._decoys(view, memory, scheduled)
         decoy_w = np.round(view.library.watts[decoy, elapsed]) if self.decoy_rate else np.zeros(len(decoy))
         level = self._chosen(view, memory, scheduled, memory.level, draw=True)
         lowest_w, highest_w = _reachable(view)
-        late = ~scheduled & (memory.since >= self.rescue_minutes)
-        due = late & self._running_out(view, level)
+        late = protected & ~scheduled & (memory.since >= self.rescue_minutes)
+        due = late & self._running_out(view, self._levels_w[level])
         level = self._chosen(view, memory, due, level)
-        level_w = np.asarray(self.rules.menu_w)[level]
-        command = self._held(view, level_w + decoy_w, lowest_w, highest_w)
+        level_w = np.where(protected, self._levels_w[level], np.nan)
+        decoy_w = np.where(np.isnan(level_w), 0.0, decoy_w)
+        on_grid = protected & (level == self._grid_choice)
+        target_w = np.where(on_grid, self._on_grid_w(view), level_w + decoy_w) if on_grid.any() else level_w + decoy_w
+        command = self._held(view, target_w, lowest_w, highest_w)
         since = np.where(scheduled | due, 0, memory.since + 1)
         diary = carried_on(memory.diary, view.load_w, view.minute_of_day, self.rules)
         return command, Memory(level, since, decoy, elapsed, level_w, decoy_w, diary)
 
     def _chosen(self, view: View, memory: Memory, rows: BoolArray, level: IntArray, draw: bool = False) -> IntArray:
-        """Choose a level for some of the households; draw it where choices are private."""
+        """Choose for some of the households; draw the choice where it is private.
+
+        A decider that rates levels only leaves no block open, unless dice do.
+        """
         if not rows.any():
             return level
         index = np.flatnonzero(rows)
@@ -132,6 +145,8 @@ class Veil:
             view.library.mean_w(self.decoy_rate),
         )
         scores = self.decider.scores(situation)
+        unrated = self.rules.choices - scores.shape[1]
+        scores = np.pad(scores, ((0, 0), (0, unrated)), mode="minimum") if unrated else scores
         chosen = level.copy()
         if draw and self.rules.epsilon is not None:
             chosen[index] = drawn(scores, self.rules.epsilon, view.chance[index, 0])
@@ -139,18 +154,36 @@ class Veil:
             chosen[index] = scores.argmax(axis=1)
         return chosen
 
-    def _running_out(self, view: View, level: IntArray) -> BoolArray:
+    @cached_property
+    def _levels_w(self) -> FloatArray:
+        """Level of each choice, (choice + 1,): NaN for open modes, and before the first choice."""
+        return np.array([*self.rules.menu_w, *[np.nan] * (len(self.rules.open_modes) + 1)])
+
+    @cached_property
+    def _grid_choice(self) -> int:
+        """Number of the choice to show the load on the grid; -2 if there is none."""
+        modes = self.rules.open_modes
+        return len(self.rules.menu_w) + modes.index(GRID) if GRID in modes else -2
+
+    def _on_grid_w(self, view: View) -> FloatArray:
+        """Return the reading on the grid that is nearest to the load plus what brings the charge to its middle."""
+        battery = view.battery
+        lacks_kwh = ((np.asarray(battery.soc_min) + battery.soc_max) / 2.0 - view.state.soc) * battery.capacity_kwh
+        wanted_w = view.load_w + lacks_kwh * (1000.0 / _REFILL_HOURS)
+        return np.clip(np.round(wanted_w / self.rules.grid_w) * self.rules.grid_w, 0.0, None)
+
+    def _running_out(self, view: View, level_w: FloatArray) -> BoolArray:
         """Tell where the SoC range is nearly exhausted in the direction in which it moves."""
         if self.rescue_kwh == 0.0:
-            return np.zeros(len(level), dtype=np.bool_)
+            return np.zeros(len(level_w), dtype=np.bool_)
         battery, soc = view.battery, view.state.soc
-        request_w = np.asarray(self.rules.menu_w)[level] - view.load_w
+        request_w = level_w - view.load_w
         left_kwh = np.where(request_w < 0.0, soc - battery.soc_min, battery.soc_max - soc) * battery.capacity_kwh
-        movable = (bt.budget_left_kwh(battery, view.state) > 0.0) & ~np.isnan(view.load_w)
+        movable = (bt.budget_left_kwh(battery, view.state) > 0.0) & ~np.isnan(request_w)
         return np.asarray((left_kwh < self.rescue_kwh) & movable)
 
     def _held(self, view: View, target_w: FloatArray, lowest_w: FloatArray, highest_w: FloatArray) -> Command:
-        """Hold the target, else the nearest reading on the grid, else nothing."""
+        """Hold the target, else the nearest reading on the grid, else nothing; rest where the target is NaN."""
         request_w = target_w - view.load_w
         follows = (request_w >= lowest_w) & (request_w <= highest_w)
         if follows.all():
@@ -159,7 +192,7 @@ class Veil:
         above_w = np.ceil((view.load_w + lowest_w) / grid_w - 1e-9) * grid_w
         below_w = np.floor((view.load_w + highest_w) / grid_w + 1e-9) * grid_w
         near_w = np.where(request_w < lowest_w, above_w, below_w)
-        lands = (above_w <= below_w) & (near_w >= 0.0) & (near_w <= self.rules.grid_top_w)
+        lands = ~np.isnan(request_w) & (above_w <= below_w) & (near_w >= 0.0) & (near_w <= self.rules.grid_top_w)
         held = hold_meter(view.library, np.where(follows, target_w, np.where(lands, near_w, 0.0)))
         return held._replace(hold=follows | lands)
 
