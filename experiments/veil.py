@@ -36,6 +36,7 @@ from meterveil.data.simulation import Setup, span
 from meterveil.data.splits import Days, consecutive_pieces, only_days
 from meterveil.defenders import version_of
 from meterveil.defenders.defence import knowing
+from meterveil.defenders.veil.dice import Dice
 from meterveil.defenders.veil.heuristic import Heuristic
 from meterveil.defenders.veil.planner import Planner
 from meterveil.defenders.veil.policy import Logged, Veil
@@ -63,8 +64,8 @@ VARIANTS: dict[str, tuple[Veil, str]] = {
     "planner, penalty 0.6": (Veil(decider=Planner(penalty=0.6)), "paper tariff"),
     "epsilon 1": (Veil(Rules(epsilon=1.0)), "paper tariff"),
     "epsilon 4": (Veil(Rules(epsilon=4.0)), "paper tariff"),
-    "4 decoys a day": (Veil(decoy_rate=4 / 1440), "paper tariff"),
-    "10 decoys a day": (Veil(decoy_rate=10 / 1440), "paper tariff"),
+    "4 decoys a day": (Veil(dice=Dice(4 / 1440)), "paper tariff"),
+    "10 decoys a day": (Veil(dice=Dice(10 / 1440)), "paper tariff"),
     "flat tariff": (Veil(), "flat tariff"),
     "half-hourly tariff": (Veil(), "half-hourly tariff"),
 }

@@ -2,10 +2,12 @@
 
 import math
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
 
+from meterveil.core import certificate as certificates
 from meterveil.core.certificate import Rules, certificate
 from meterveil.errors import InputError
 
@@ -114,6 +116,46 @@ def test_protected_hours_are_certified_apart_from_the_open_ones():
     assert (found.protected_missed[0, 0], found.missed[0, 0], found.rescues[0, 0]) == (3, 1083, 0)
 
 
+def spiky_day(*runs):
+    spike, meter_w = np.zeros(1440, dtype=int), np.full(1440, 300.0)
+    for begin, length in runs:
+        spike[begin : begin + length] = 1 + np.arange(length)
+        meter_w[begin : begin + length] = 4000.0
+    return spike, meter_w
+
+
+@pytest.mark.parametrize(
+    ("runs", "spikes", "missed"),
+    [
+        ([(600, 5)], 1, 0),
+        ([(600, 5), (605, 10)], 2, 0),
+        ([(600, 4)], 0, 4),  # no public length
+        ([(600, 40)], 0, 40),
+        ([(1437, 3)], 1, 0),
+        ([(1436, 4)], 1, 0),  # cut by the end of the day
+    ],
+)
+def test_only_spikes_of_public_length_are_described_by_their_start(runs, spikes, missed):
+    rules = replace(RULES, spike_w=4000.0)
+    spike, meter_w = spiky_day(*runs)
+    level_w, zero, clock = np.full(1440, 300.0), np.zeros(1440), np.arange(1440)
+    found = certificate(rules, *(part[None] for part in (meter_w, level_w, zero, clock, 0 * clock, spike)))
+    assert (found.spikes[0, 0], found.missed[0, 0]) == (spikes, missed)
+    without = certificate(RULES, *(part[None] for part in (meter_w, level_w, zero, clock, 0 * clock, spike)))
+    assert without.missed[0, 0] == sum(length for _, length in runs)
+
+
+def test_the_rest_of_a_spike_after_midnight_is_missed():
+    rules = replace(RULES, spike_w=4000.0)
+    clock = np.arange(2880)
+    spike, meter_w = np.zeros(2880, dtype=int), np.full(2880, 300.0)
+    spike[1435:1445], meter_w[1435:1445] = 1 + np.arange(10), 4000.0
+    parts = (meter_w, np.full(2880, 300.0), np.zeros(2880), clock % 1440, clock // 1440, spike)
+    found = certificate(rules, *(part[None] for part in parts))
+    assert found.spikes[0].tolist() == [1, 0]
+    assert found.missed[0].tolist() == [0, 5]
+
+
 def test_private_choices_are_certified_by_the_smaller_bound():
     shy, bold = (certify(rules=replace(RULES, epsilon=epsilon)) for epsilon in (0.5, 20.0))
     assert shy.bits[0] == pytest.approx([3 * 0.5 * math.tanh(0.25) / math.log(2) + math.log2(16 / 15)])
@@ -138,6 +180,9 @@ def test_private_choices_are_certified_by_the_smaller_bound():
         ({"menu_w": (100.0, float("nan"))}, "whole watts"),
         ({"grid_w": 0.0}, "1 W or more"),
         ({"grid_w": 500.5}, "whole watts"),
+        ({"spike_w": 0.5}, "whole watts"),
+        ({"spike_w": -1.0}, "0 for no spikes"),
+        ({"spike_minutes": (5, 2)}, "not increasing minutes"),
         ({"open_modes": ("veil",)}, "not from grid, rest"),
         ({"open_modes": ("rest", "rest")}, "each once"),
         ({"protect": ((1020, 1020),)}, "no part of a day"),
@@ -148,3 +193,34 @@ def test_private_choices_are_certified_by_the_smaller_bound():
 def test_rules_that_cannot_be_certified_are_refused(settings, message):
     with pytest.raises(InputError, match=message):
         Rules(**settings)
+
+
+def every_day_of(minutes, rules, readings_w):
+    """Return all meters of a tiny day with all logs that a veil could write about them, (row, minute) each."""
+    spikes = [np.zeros(minutes, dtype=int)]
+    for begin in range(minutes):
+        for length in rules.spike_minutes if rules.spike_w else ():
+            one = np.zeros(minutes, dtype=int)
+            one[begin : begin + length] = 1 + np.arange(len(one[begin : begin + length]))
+            spikes.append(one)
+    meters, levels = (list(product(values, repeat=minutes)) for values in (readings_w, rules.menu_w))
+    index = np.indices((len(meters), len(levels), len(spikes))).reshape(3, -1)
+    return [np.array(part)[rows] for part, rows in zip((meters, levels, spikes), index, strict=True)]
+
+
+@pytest.mark.parametrize("spike_w", [0.0, 3.0])
+def test_all_days_of_a_tiny_world_have_room_for_their_codes(monkeypatch, spike_w):
+    """Kraft's inequality over every meter, in a world so small that an event without its code would break it."""
+    minutes, readings_w = 4, (0.0, 1.0, 2.0, 3.0, 7.0)
+    small = {"DAY_MINUTES": minutes, "READING_BITS": math.log2(len(readings_w)), "_QUIET_BITS": 1.0, "_EVENT_BITS": 1.0}
+    for name, value in small.items():
+        monkeypatch.setattr(certificates, name, value)
+    rules = Rules((0,), (1.0, 2.0), grid_w=7.0, grid_top_w=7.0, spike_w=spike_w, spike_minutes=(2, 3))
+    meter_w, level_w, spike = every_day_of(minutes, rules, readings_w)
+    clock = np.tile(np.arange(minutes), (len(meter_w), 1))
+    bits = certificate(rules, meter_w, level_w, 0.0 * meter_w, clock, 0 * clock, spike).bits[:, 0]
+    _, meter = np.unique(meter_w, axis=0, return_inverse=True)
+    least = np.full(meter.max() + 1, np.inf)
+    np.minimum.at(least, meter.ravel(), bits)
+    assert len(least) == len(readings_w) ** minutes
+    assert 0.5 < np.sum(2.0**-least) <= 1.0

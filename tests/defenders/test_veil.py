@@ -15,6 +15,7 @@ from meterveil.core.tariff import PriceSeries
 from meterveil.data.simulation import Setup
 from meterveil.data.synthetic import FIRST_DAY, household
 from meterveil.defenders.defence import find_defence, knowing, protecting
+from meterveil.defenders.veil.dice import Dice
 from meterveil.defenders.veil.heuristic import Heuristic
 from meterveil.defenders.veil.planner import Planner
 from meterveil.defenders.veil.policy import Logged, Veil, drawn, probabilities
@@ -61,7 +62,7 @@ def loads(batch, seed=0, minutes=DAY):
 
 @pytest.mark.parametrize("rate", [0.0, 0.05])
 def test_households_with_the_same_choices_and_dice_show_the_same_meter_to_the_last_digit(rate):
-    veil = Veil(RULES, decider=Obstinate(), decoy_rate=rate, rescue_kwh=0.0)
+    veil = Veil(RULES, decider=Obstinate(), dice=Dice(rate), rescue_kwh=0.0)
     trace, found = play(veil, loads(6), HUGE, seeds=[7] * 6)
     assert found.missed.sum() == 0
     assert np.all(shown(trace.meter_w) == shown(trace.meter_w)[0])
@@ -79,13 +80,13 @@ def test_one_other_minute_of_load_changes_nothing_while_the_battery_follows():
 
 
 def test_the_timetable_of_decoys_knows_neither_load_nor_battery():
-    veil, scenario = Veil(RULES, decider=Nervous(), decoy_rate=0.05), world(loads(3))
+    veil, scenario = Veil(RULES, decider=Nervous(), dice=Dice(0.05)), world(loads(3))
     scenario.load_w[1] *= 5.0
     scenario.load_w[2, 300:900] = np.nan
     battery = Battery(capacity_kwh=np.array([8.0, 0.5, 8.0]), budget_kwh=np.array([8.0, 1.0, 0.0]))
     log = Logged(veil)
     rollout(log, battery, LIBRARY, scenario, [np.random.default_rng(1) for _ in range(3)])
-    decoy_w = np.stack([decoy_w for _, decoy_w in log.log], axis=1)
+    decoy_w = np.stack([decoy_w for _, decoy_w, _ in log.log], axis=1)
     assert np.unique(decoy_w).tolist() == [0.0, 900.0, 1500.0, 2500.0]
     assert np.all(decoy_w == decoy_w[0])
 
@@ -205,11 +206,75 @@ def test_hours_to_protect_are_named_or_given_as_ranges():
     assert protecting(find_defence("veil:3"), "nights").policies[0].rules == replace(Rules(), protect=((1380, 420),))
 
 
-@pytest.mark.parametrize(("rate", "modes"), [(0.0, ()), (0.3, ()), (0.0, ("rest",)), (0.3, ("grid", "rest"))])
-def test_no_code_of_a_tiny_world_is_too_short(rate, modes):
+SPIKY = replace(RULES, spike_w=4000.0)
+
+
+def shower(watts, minutes, at=60, base_w=300.0):
+    load_w = np.full((1, 180), base_w)
+    load_w[0, at : at + minutes] = watts
+    return load_w
+
+
+def test_a_load_beyond_the_power_limit_becomes_a_spike_of_public_height_and_length():
+    trace, found = played(2, shower(np.linspace(7000.0, 7900.0, 7), 7), SPIKY)
+    meter_w = shown(trace.meter_w)[0]
+    assert np.all(meter_w[60:70] == 4000.0)  # seven minutes are shown as ten
+    assert np.all(np.delete(meter_w, np.s_[60:70]) == 300.0)
+    assert (found.spikes[0, 0], found.missed[0, 0]) == (1, 0)
+    assert found.bits[0, 0] == pytest.approx(math.log2(7) + 5 + 2 + math.log2(1440) + math.log2(8))
+
+
+def test_showers_of_one_length_class_and_a_decoy_spike_show_the_same_meter():
+    veil = Veil(SPIKY, decider=Obstinate(), rescue_kwh=0.0)
+    loads_w = np.concatenate([shower(7000.0, 6), shower(7900.0, 10), shower(4400.0, 9)])
+    trace, _ = play(veil, loads_w)
+    assert np.all(shown(trace.meter_w) == shown(trace.meter_w)[0])
+
+
+def test_a_longer_load_is_a_longer_spike_and_beyond_the_longest_one_another():
+    _, found = played(2, shower(5000.0, 25), SPIKY)
+    assert (found.spikes[0, 0], found.missed[0, 0]) == (1, 0)
+    trace, found = played(2, shower(5000.0, 33), SPIKY)
+    assert (found.spikes[0, 0], found.missed[0, 0]) == (2, 0)
+    assert np.sum(shown(trace.meter_w) == 4000.0) == 33
+
+
+def test_a_load_beyond_twice_the_power_lands_on_the_grid_as_before():
+    trace, found = played(2, shower(8700.0, 4), SPIKY)
+    assert np.all(shown(trace.meter_w)[0, 60:64] == 5000.0)
+    assert (found.spikes[0, 0], found.missed[0, 0], found.stretches[0, 0]) == (0, 4, 1)
+
+
+def test_a_spike_that_the_battery_cannot_keep_up_is_counted_as_missed():
+    trace, found = played(2, shower(7900.0, 9), SPIKY, battery=Battery(capacity_kwh=0.5), soc=0.9)
+    readings = shown(trace.meter_w)[0]
+    assert found.spikes[0, 0] == 1
+    assert found.missed[0, 0] >= 9 - np.sum(readings[60:69] == 4000.0) > 0
+    assert found.bits[0, 0] > 5 * found.missed[0, 0]
+
+
+def test_spikes_of_the_dice_know_nothing_of_the_load_and_hide_it():
+    veil = Veil(SPIKY, Obstinate(), rescue_kwh=0.0, dice=Dice(spike_rate=0.01, spike_minutes=(10,)))
+    quiet = np.full((1, 300), 200.0)
+    first = shown(play(veil, quiet, HUGE)[0].meter_w)[0]
+    starts = np.flatnonzero(np.diff((first == 4000.0).astype(int)) == 1) + 1
+    assert len(starts) > 1
+    busy = quiet.copy()
+    busy[0, starts[0] : starts[0] + 10] = 7000.0
+    trace, found = play(veil, busy, replace(HUGE, discharge_w=4000.0))
+    np.testing.assert_array_equal(shown(trace.meter_w)[0], first)
+    assert (found.spikes[0, 0], found.missed[0, 0]) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("rate", "modes", "spike_w"),
+    [(0.0, (), 0.0), (0.3, (), 0.0), (0.0, ("rest",), 0.0), (0.3, ("grid", "rest"), 4000.0), (0.0, (), 4000.0)],
+)
+def test_no_code_of_a_tiny_world_is_too_short(rate, modes, spike_w):
     """Enumerate all loads of a tiny battery: the certificates satisfy Kraft, so no prior breaks the bound."""
-    rules = Rules(menu_w=(0.0, 300.0, 900.0), grid_w=1000.0, grid_top_w=3000.0, open_modes=modes)
-    veil = Veil(rules, Nervous(), record_of(np.zeros((1, DAY)), rules), rescue_minutes=1, decoy_rate=rate)
+    rules = Rules(menu_w=(0.0, 300.0, 900.0), grid_w=1000.0, grid_top_w=3000.0, open_modes=modes, spike_w=spike_w)
+    rules = replace(rules, spike_minutes=(2, 3))
+    veil = Veil(rules, Nervous(), record_of(np.zeros((1, DAY)), rules), rescue_minutes=1, dice=Dice(rate))
     veil = replace(veil, rescue_kwh=0.006)
     load_w = np.array(list(product((0.0, 310.0, 2620.0, 5330.0), repeat=6)))
     tiny = Battery(capacity_kwh=0.1, budget_kwh=0.12)
@@ -220,12 +285,29 @@ def test_no_code_of_a_tiny_world_is_too_short(rate, modes):
     assert 200 < len(meters) <= len(load_w)
     assert found.rescues.max() > 0
     assert found.off_grid.max() > 0
+    assert (found.spikes.max() > 0) == (spike_w > 0)
     assert np.sum(2.0**-bits) <= 1.0
     share = count / count.sum()
     information_bits = -np.sum(share * np.log2(share))
     assert information_bits <= found.bits.mean()
     for most_bits in np.quantile(bits, [0.0, 0.1, 0.5]):
         assert math.log2((bits <= most_bits).sum()) <= most_bits
+
+
+def test_a_meter_that_shows_all_choices_tells_exactly_their_bits():
+    """Steer a battery through every sequence of two choices: the bound is met up to the code of a quiet day."""
+    rules = Rules((0, 420), (100.0, 300.0, 500.0))
+    battery = Battery(capacity_kwh=1.0, soc_min=0.0, soc_max=1.0)
+    shares = np.array([0.9, 0.5, 0.1])  # the charge of which each level is the choice
+    first, second = (rows.ravel() for rows in np.indices((3, 3)))
+    change_kwh = shares[second] - shares[first]
+    load_w = np.repeat(np.array(rules.menu_w)[first, None], 480, axis=1)
+    load_w[:, :420] -= change_kwh[:, None] * (1000.0 / 7.0)
+    trace, found = play(Veil(rules, Nervous(), rescue_kwh=0.0), load_w, battery, soc=shares[first])
+    assert found.missed.sum() == 0
+    assert len(np.unique(shown(trace.meter_w), axis=0)) == 9
+    information_bits = math.log2(9)
+    assert information_bits <= found.bits.min() < information_bits + 0.1
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 5.0])
@@ -298,7 +380,7 @@ def test_gaps_of_the_history_are_filled_from_other_days():
 
 
 def test_decoys_a_day_are_part_of_the_name():
-    assert find_defence("veil:10").policies[0].decoy_rate == pytest.approx(10 / 1440)
+    assert find_defence("veil:10").policies[0].dice.rate == pytest.approx(10 / 1440)
     with pytest.raises(InputError, match="no number of decoys a day"):
         find_defence("veil:many")
     with pytest.raises(InputError, match="not from 0 to 1"):

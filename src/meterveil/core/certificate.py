@@ -1,11 +1,11 @@
 """Certificate of a veil (D18): the most that a day of meter readings can tell about the load, in bits.
 
 Between decisions a veiled meter shows a level of a public menu plus a decoy that knows nothing of the load.
-Everything else that the load does to the meter is an event: a rescue (an unscheduled decision) or a missed
-stretch (minutes in which the battery could not follow, or that were left open on purpose). `certificate` is the
-length of a prefix code that describes choices and events so completely that the readings follow from it, so no
-attacker can gain more from them (docs/veil.md has the proof). It covers minute means in whole watts, and anything
-computed from them.
+Everything else that the load does to the meter is an event: a rescue (an unscheduled decision), a spike of public
+height and length (for a load beyond the battery's power), or a missed stretch (minutes in which the battery could
+not follow, or that were left open on purpose). `certificate` is the length of a prefix code that describes choices
+and events so completely that the readings follow from it, so no attacker can gain more from them (docs/veil.md has
+the proof). It covers minute means in whole watts, and anything computed from them.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ _LARGER_BITS = 64.0
 _QUIET_BITS = math.log2(16 / 15)
 """Code of a day without an event; k events take 4 + k bits: 15/16 + (1/2 + 1/4 + ...)/16 = 1."""
 _EVENT_BITS = 4.0
-_KIND_BITS = math.log2(3)
-"""An event is a rescue, a stretch on the grid, or a stretch of other readings."""
+_KINDS = 3
+"""An event is a rescue, a stretch on the grid, or a stretch of other readings; with spikes there is one kind more."""
 
 
 GRID, REST = "grid", "rest"
@@ -66,6 +66,11 @@ class Rules:
     protect: tuple[tuple[int, int], ...] = ()
     """Hours that matter most, as minutes of the day from and to; outside them the battery rests. Empty: all day."""
 
+    spike_w: float = 0.0
+    """Reading that a load beyond the battery's power is brought to, for one of few lengths; 0: no spikes."""
+    spike_minutes: tuple[int, ...] = (1, 2, 3, 5, 10, 15, 20, 30)
+    """Lengths of a spike."""
+
     def __post_init__(self) -> None:
         times, menu = self.decision_minutes, self.menu_w
         if not times or list(times) != sorted(set(times)) or not 0 <= times[0] <= times[-1] < DAY_MINUTES:
@@ -90,10 +95,18 @@ class Rules:
             )
         if self.epsilon is not None and not 0.0 < self.epsilon < math.inf:
             raise InputError(f"epsilon is {self.epsilon}; give a number above 0, or None to take the best level")
+        self._check_spikes()
         if not set(self.open_modes) <= {GRID, REST} or len(set(self.open_modes)) < len(self.open_modes):
             raise InputError(f"open modes {self.open_modes} are not from {GRID}, {REST}, each once")
         for begin, end in self.protect:
             _check_hours(begin, end)
+
+    def _check_spikes(self) -> None:
+        if not 0.0 <= self.spike_w <= _LARGEST_W or self.spike_w != round(self.spike_w):
+            raise InputError(f"a spike of {self.spike_w} W: give whole watts, 0 for no spikes")
+        lengths = self.spike_minutes
+        if not lengths or list(lengths) != sorted(set(lengths)) or not 1 <= lengths[0] <= lengths[-1] <= DAY_MINUTES:
+            raise InputError(f"lengths of spikes {lengths} are not increasing minutes, 1..1440; give at least one")
 
     @property
     def choices(self) -> int:
@@ -194,6 +207,7 @@ class Certificate(NamedTuple):
     missed: FloatArray  # minutes in which the meter did not show level plus decoy
     off_grid: FloatArray  # missed minutes that are not on the grid either, or without a reading
     stretches: FloatArray  # runs of missed minutes
+    spikes: FloatArray
     rescues: FloatArray
     epsilon: FloatArray  # of a day whose only choices are drawn and private; inf otherwise
     protected_bits: FloatArray  # most that the readings of the protected hours add to those of the others
@@ -207,18 +221,25 @@ def shown(meter_w: FloatArray) -> FloatArray:
 
 
 def certificate(
-    rules: Rules, meter_w: FloatArray, level_w: FloatArray, decoy_w: FloatArray, minute_of_day: IntArray, day: IntArray
+    rules: Rules,
+    meter_w: FloatArray,
+    level_w: FloatArray,
+    decoy_w: FloatArray,
+    minute_of_day: IntArray,
+    day: IntArray,
+    spike: IntArray | None = None,
 ) -> Certificate:
     """Certify each civil day of a meter from what it really showed; all arrays are (batch, minute).
 
     `level_w` and `decoy_w` are the log of the veil; a level that the menu lacks (NaN in an open block) describes
-    no reading. A minute with a negative number as its day is left out. Days are numbered from the first one of
-    each row. A day is described alone: if it does not begin with a scheduled choice, the level that it begins
-    with counts as one more.
+    no reading. `spike` numbers the minutes of each spike that the load caused from 1, and is 0 elsewhere. A minute
+    with a negative number as its day is left out. Days are numbered from the first one of each row. A day is
+    described alone: if it does not begin with a scheduled choice, the level that it begins with counts as one more.
     """
     known_w = np.where(np.isin(level_w, rules.menu_w), level_w, np.nan)
     number = np.where(day >= 0, day - np.where(day >= 0, day, day.max(initial=0)).min(axis=1, keepdims=True), -1)
-    log = (shown(meter_w), known_w, decoy_w, minute_of_day)
+    spike = np.zeros_like(day) if spike is None else spike
+    log = (shown(meter_w), known_w, decoy_w, minute_of_day, spike)
     days = int(number.max(initial=0)) + 1
     whole = _described(rules, *log, number, days)
     if not rules.protect:
@@ -238,6 +259,7 @@ def _described(
     level_w: FloatArray,
     decoy_w: FloatArray,
     minute_of_day: IntArray,
+    spike: IntArray,
     number: IntArray,
     days: int,
 ) -> Certificate:
@@ -251,7 +273,8 @@ def _described(
         sums = np.bincount(cell.ravel(), weights, minlength=len(number) * days)
         return sums.astype(np.float64).reshape(len(number), days)
 
-    missed = shown_w != level_w + decoy_w  # an unknown reading is missed
+    spikes, in_spike = _spikes(rules, spike, number)
+    missed = shown_w != np.where(in_spike, rules.spike_w, level_w + decoy_w)  # an unknown reading is missed
     grid = missed & rules.on_grid(shown_w)
     kind = missed.astype(np.int64) + grid
     begins = missed & (new_day | (np.diff(kind, axis=1, prepend=0) != 0))
@@ -262,12 +285,14 @@ def _described(
     larger = np.abs(np.nan_to_num(shown_w)) > _LARGEST_W
     reading_bits = np.where(grid, rules.grid_bits, READING_BITS + _LARGER_BITS * larger)
 
-    minutes, choices, rescues, stretches = map(total, (exists, choice, rescue, begins))
-    events = rescues + stretches
+    minutes, choices, rescues, stretches, spike_count = map(total, (exists, choice, rescue, begins, spikes))
+    events = rescues + stretches + spike_count
     count_bits = np.where(events > 0, _EVENT_BITS + events, _QUIET_BITS)
     time_bits = np.log2(np.maximum(minutes, DAY_MINUTES))
-    rescue_bits = _KIND_BITS + time_bits + math.log2(rules.choices)
-    stretch_bits = _KIND_BITS + 2.0 * time_bits
+    kind_bits = math.log2(_KINDS + (rules.spike_w > 0.0))
+    rescue_bits = kind_bits + time_bits + math.log2(rules.choices)
+    stretch_bits = kind_bits + 2.0 * time_bits
+    spike_bits = kind_bits + time_bits + math.log2(len(rules.spike_minutes))
     bound_bits = np.where(minutes > 0, choices * rules.choice_bits + _QUIET_BITS, 0.0)
     bits = np.where(
         minutes > 0,
@@ -275,11 +300,37 @@ def _described(
         + count_bits
         + rescues * rescue_bits
         + stretches * stretch_bits
+        + spike_count * spike_bits
         + total(missed * reading_bits),
         0.0,
     )
     private = np.full(bits.shape, math.inf) if rules.epsilon is None else choices * rules.epsilon
     private = np.where(events > 0, math.inf, private)
     missed_minutes, off_grid = total(missed), total(missed & ~grid)
-    events_of_day = (missed_minutes, off_grid, stretches, rescues, private)
+    events_of_day = (missed_minutes, off_grid, stretches, spike_count, rescues, private)
     return Certificate(bits, bound_bits, minutes, *events_of_day, bits, minutes, missed_minutes)
+
+
+def _spikes(rules: Rules, spike: IntArray, number: IntArray) -> tuple[BoolArray, BoolArray]:
+    """Return the first minutes and all minutes of the spikes that a description may name.
+
+    A spike begins and ends on the described part of one day. Its length is public, or cut by the end of this part.
+    """
+    none = np.zeros(spike.shape, dtype=np.bool_)
+    if rules.spike_w == 0.0 or not spike.any():
+        return none, none
+    before, part_before = (np.pad(part[:, :-1], ((0, 0), (1, 0)), constant_values=-1) for part in (spike, number))
+    part_after = np.pad(number[:, 1:], ((0, 0), (0, 1)), constant_values=-1)
+    inside = ((spike > 0) & (number >= 0)).ravel()
+    goes_on = ((spike == before + 1) & (before > 0) & (number == part_before)).ravel()
+    minutes = np.flatnonzero(inside)
+    first = np.flatnonzero(~goes_on[minutes])  # place in `minutes` of each run's first minute
+    run = np.cumsum(~goes_on[minutes]) - 1
+    length = np.diff(first, append=len(minutes))
+    last = minutes[first + length - 1]
+    cut = (part_after != number).ravel()[last] & (length < rules.spike_minutes[-1])
+    named = (spike.ravel()[minutes[first]] == 1) & (np.isin(length, rules.spike_minutes) | cut)
+    starts, within = none.ravel().copy(), none.ravel().copy()
+    starts[minutes[first]] = named
+    within[minutes] = named[run]
+    return starts.reshape(spike.shape), within.reshape(spike.shape)

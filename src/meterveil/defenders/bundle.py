@@ -25,6 +25,7 @@ from meterveil.core.tariff import Bands, PriceSeries, Tariff
 from meterveil.defenders import DEFENDERS
 from meterveil.defenders.rationed import Rationed
 from meterveil.defenders.trained_policies import ManagerPolicy, Mlp, QPolicy
+from meterveil.defenders.veil.dice import Dice
 from meterveil.defenders.veil.heuristic import Heuristic
 from meterveil.defenders.veil.planner import Planner
 from meterveil.errors import InputError
@@ -71,7 +72,7 @@ def load_bundle(path: str | Path) -> Bundle:
 def known_types() -> dict[str, Any]:
     """Classes that a bundle may contain, by name."""
     untrained = [type(make()) for make in DEFENDERS.values()]
-    parts = (Rules, Heuristic, Planner, Mlp)
+    parts = (Rules, Dice, Heuristic, Planner, Mlp)
     return {made.__name__: made for made in (*untrained, Rationed, ManagerPolicy, QPolicy, *parts)}
 
 

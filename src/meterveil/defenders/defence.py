@@ -24,6 +24,7 @@ from meterveil.defenders import defender, known_defences, package_of
 from meterveil.defenders.bundle import MANIFEST, Bundle, load_bundle, tariff_document
 from meterveil.defenders.random_equal import EQUAL, RandomEqual
 from meterveil.defenders.run_folder import RUN, TrainedRun, load_trained
+from meterveil.defenders.veil.dice import Dice
 from meterveil.defenders.veil.policy import Veil
 from meterveil.errors import InputError, unknown
 
@@ -127,7 +128,7 @@ def find_defence(text: str) -> Defence:
     if text.startswith(EQUAL):
         return Defence(text, (RandomEqual(_number(text, EQUAL, "kWh a day")),))
     if text.startswith(VEIL):
-        return Defence(text, (Veil(decoy_rate=_number(text, VEIL, "decoys a day") / DAY_MINUTES),))
+        return Defence(text, (Veil(dice=Dice(_number(text, VEIL, "decoys a day") / DAY_MINUTES)),))
     folder = Path(text)
     if not folder.is_dir():
         raise unknown(

@@ -17,6 +17,7 @@ from meterveil.core.executor import Command, hold_meter
 from meterveil.core.rollout import Trace, View
 from meterveil.core.scenario import Scenario
 from meterveil.core.tariff import PAPER_TARIFF
+from meterveil.defenders.veil.dice import Dice, Running
 from meterveil.defenders.veil.planner import Planner
 from meterveil.defenders.veil.situation import (
     SLOTS,
@@ -47,9 +48,9 @@ class Memory(NamedTuple):
 
     level: IntArray  # (batch,) present choice: number of a level or, beyond them, of an open mode; -1 before the first
     since: IntArray  # (batch,) minutes since it was chosen
-    decoy: IntArray  # (batch,) signature that runs; the library's size for none, -1 before the first minute
-    elapsed: IntArray  # (batch,) minutes of it that have passed
-    level_w: FloatArray  # (batch,) level and decoy of the minute that was decided last: the log
+    decoys: Running
+    spike: IntArray  # (batch,) minutes of the load's spike so far, the one that was decided last included; 0 for none
+    level_w: FloatArray  # (batch,) level and decoy of the minute that was decided last; NaN if they do not explain it
     decoy_w: FloatArray
     diary: Diary
 
@@ -68,12 +69,12 @@ class Veil:
     """A rescue chooses again when less than this is left to charge or discharge; 0 for no rescue."""
     rescue_minutes: int = 60
     """Fewest minutes between a decision and a rescue."""
-    decoy_rate: float = 0.0
-    """Probability to start a decoy in a minute without one."""
+    dice: Dice = field(default_factory=Dice)
+    """Decoys."""
 
     def __post_init__(self) -> None:
-        if not 0.0 <= self.decoy_rate <= 1.0:
-            raise InputError(f"a decoy rate of {self.decoy_rate} a minute is not from 0 to 1; give fewer decoys")
+        if self.dice.spike_rate and not self.rules.spike_w:
+            raise InputError("spikes as decoys need a height; give the rules a spike_w of the battery's power")
 
     def fitted(self, days_w: Sequence[FloatArray], price: FloatArray, battery: Battery) -> Self:
         """Return the veil with the record of the latest of these days, 1440 minutes each.
@@ -97,30 +98,59 @@ class Veil:
         """Return the memory before the first choice."""
         record = shipped_record(self.rules) if self.record is None else self.record
         unset, zero = np.full(batch, -1, dtype=np.int64), np.zeros(batch, dtype=np.int64)
-        return Memory(unset, zero, unset, zero, np.zeros(batch), np.zeros(batch), new_diary(record, batch))
+        decoys, nothing_w = self.dice.initial(batch), np.zeros(batch)
+        return Memory(unset, zero, decoys, zero, nothing_w, nothing_w, new_diary(record, batch))
 
     def decide(self, view: View, memory: Memory) -> tuple[Command, Memory]:
-        """Hold level plus decoy, or else a reading on the grid, or else leave the meter alone.
+        """Hold level plus decoy, or a spike, or else a reading on the grid, or else leave the meter alone.
 
-        In an open block the logged level is NaN, and no decoy shows.
+        In an open block no decoy shows. A spike that dice started is a decoy as high as its difference to the level.
         """
         protected = self.rules.protected(view.minute_of_day)
         scheduled = protected & (self.rules.scheduled(view.minute_of_day) | (memory.level < 0))
-        decoy, elapsed = self._decoys(view, memory, scheduled)
-        decoy_w = np.round(view.library.watts[decoy, elapsed]) if self.decoy_rate else np.zeros(len(decoy))
+        decoys = self.dice.thrown(memory.decoys, view.library, view.minute_of_day, scheduled, view.chance)
         level = self._chosen(view, memory, scheduled, memory.level, draw=True)
         lowest_w, highest_w = _reachable(view)
         late = protected & ~scheduled & (memory.since >= self.rescue_minutes)
-        due = late & self._running_out(view, self._levels_w[level])
+        due = late & self._running_out(view, self.levels_w[level])
         level = self._chosen(view, memory, due, level)
-        level_w = np.where(protected, self._levels_w[level], np.nan)
-        decoy_w = np.where(np.isnan(level_w), 0.0, decoy_w)
+        level_w = np.where(protected, self.levels_w[level], np.nan)
+        decoy_w = self._decoy_w(view, decoys, level_w)
+        spike = self._spike(view, memory.spike, level_w + decoy_w, lowest_w, highest_w)
+        target_w = np.where(spike > 0, self.rules.spike_w, level_w + decoy_w)
         on_grid = protected & (level == self._grid_choice)
-        target_w = np.where(on_grid, self._on_grid_w(view), level_w + decoy_w) if on_grid.any() else level_w + decoy_w
+        if on_grid.any():
+            target_w = np.where(on_grid, self._on_grid_w(view), target_w)
         command = self._held(view, target_w, lowest_w, highest_w)
+        level_w = np.where(spike > 0, np.nan, level_w)
         since = np.where(scheduled | due, 0, memory.since + 1)
         diary = carried_on(memory.diary, view.load_w, view.minute_of_day, self.rules)
-        return command, Memory(level, since, decoy, elapsed, level_w, decoy_w, diary)
+        return command, Memory(level, since, decoys, spike, level_w, decoy_w, diary)
+
+    def _decoy_w(self, view: View, decoys: Running, level_w: FloatArray) -> FloatArray:
+        """Return what the dice add to the level: a signature in whole watts, or what makes a spike of its height."""
+        if self.dice.off:
+            return np.zeros(len(level_w))
+        signature_w = np.round(view.library.watts[decoys.signature, decoys.elapsed])
+        decoy_w = np.where(decoys.spike_left > 0, self.rules.spike_w - level_w, signature_w)
+        return np.where(np.isnan(level_w), 0.0, decoy_w)
+
+    def _spike(
+        self, view: View, before: IntArray, target_w: FloatArray, lowest_w: FloatArray, highest_w: FloatArray
+    ) -> IntArray:
+        """Start a spike where the load exceeds target plus battery power, and end it at a public length.
+
+        It goes on to the next public length, whatever the load does, and further only if the load still exceeds.
+        """
+        height_w = self.rules.spike_w
+        if height_w == 0.0:
+            return before
+        exceeds = view.load_w - target_w > view.battery.discharge_w
+        request_w = height_w - view.load_w
+        reached = (request_w >= lowest_w) & (request_w <= highest_w)
+        whole = np.isin(before, self.rules.spike_minutes)
+        goes_on = (before > 0) & (before < self.rules.spike_minutes[-1]) & (exceeds | ~whole) & ~np.isnan(target_w)
+        return np.where(goes_on, before + 1, (exceeds & reached).astype(np.int64))
 
     def _chosen(self, view: View, memory: Memory, rows: BoolArray, level: IntArray, draw: bool = False) -> IntArray:
         """Choose for some of the households; draw the choice where it is private.
@@ -142,7 +172,7 @@ class Veil:
             view.minute_of_day[index],
             memory.diary.recent[index],
             np.asarray(self.price),
-            view.library.mean_w(self.decoy_rate),
+            self.dice.mean_w(view.library, self.rules),
         )
         scores = self.decider.scores(situation)
         unrated = self.rules.choices - scores.shape[1]
@@ -155,7 +185,7 @@ class Veil:
         return chosen
 
     @cached_property
-    def _levels_w(self) -> FloatArray:
+    def levels_w(self) -> FloatArray:
         """Level of each choice, (choice + 1,): NaN for open modes, and before the first choice."""
         return np.array([*self.rules.menu_w, *[np.nan] * (len(self.rules.open_modes) + 1)])
 
@@ -196,23 +226,6 @@ class Veil:
         held = hold_meter(view.library, np.where(follows, target_w, np.where(lands, near_w, 0.0)))
         return held._replace(hold=follows | lands)
 
-    def _decoys(self, view: View, memory: Memory, scheduled: BoolArray) -> tuple[IntArray, IntArray]:
-        """Carry the timetable of decoys on: it depends on the dice and the clock alone, never on the battery.
-
-        No decoy starts in a minute with a scheduled choice, whose draw uses the same random number.
-        """
-        library = view.library
-        none = np.full_like(memory.decoy, library.size)
-        if self.decoy_rate == 0.0:
-            return none, np.zeros_like(none)
-        before = np.where(memory.decoy < 0, none, memory.decoy)
-        elapsed = memory.elapsed + 1
-        runs = (before < library.size) & (elapsed < library.lengths[before])
-        starts = ~runs & ~scheduled & (view.chance[:, 0] < self.decoy_rate)
-        drawn_signature = (view.chance[:, 1] * library.size).astype(np.int64)
-        decoy = np.where(runs, before, np.where(starts, drawn_signature, none))
-        return decoy, np.where(runs, elapsed, 0)
-
 
 def drawn(scores: FloatArray, epsilon: float, chance: FloatArray) -> IntArray:
     """Draw a choice from scores of any size by the exponential mechanism, (batch, M) -> (batch,)."""
@@ -245,7 +258,7 @@ class Logged:
 
     def __init__(self, veil: Veil) -> None:
         self.veil = veil
-        self.log: list[tuple[FloatArray, FloatArray]] = []
+        self.log: list[tuple[FloatArray, FloatArray, IntArray]] = []
 
     def initial(self, batch: int) -> Memory:
         """Return the memory of the veil."""
@@ -255,13 +268,14 @@ class Logged:
     def decide(self, view: View, memory: Memory) -> tuple[Command, Memory]:
         """Let the veil decide."""
         command, memory = self.veil.decide(view, memory)
-        self.log.append((memory.level_w, memory.decoy_w))
+        level_w = np.where(self.veil.rules.protected(view.minute_of_day), self.veil.levels_w[memory.level], np.nan)
+        self.log.append((level_w, memory.decoy_w, memory.spike))
         return command, memory
 
     def certificate(self, scenario: Scenario, trace: Trace) -> Certificate:
         """Certify the days of the rollout that was logged."""
-        level_w, decoy_w = (np.stack(column, axis=1) for column in zip(*self.log, strict=True))
+        level_w, decoy_w, spike = (np.stack(column, axis=1) for column in zip(*self.log, strict=True))
         minute = np.arange(scenario.horizon)
         day = np.where(minute < scenario.minutes[:, None], scenario.day[:, scenario.lead :], -1)
         clock = scenario.minute_of_day[:, scenario.lead :]
-        return certificate(self.veil.rules, trace.meter_w, level_w, decoy_w, clock, day)
+        return certificate(self.veil.rules, trace.meter_w, level_w, decoy_w, clock, day, spike.astype(np.int64))

@@ -1,0 +1,99 @@
+"""Decoys of the veil: a timetable that dice draw, which knows neither load nor battery."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from meterveil.core.arrays import BoolArray, FloatArray, IntArray
+from meterveil.core.certificate import DAY_MINUTES, SLOT_MINUTES, Rules
+from meterveil.core.decoys import Library
+from meterveil.errors import InputError
+
+SLOTS = DAY_MINUTES // SLOT_MINUTES
+
+
+class Running(NamedTuple):
+    """Decoys that run; one entry per household."""
+
+    signature: IntArray  # the library's size for none, -1 before the first minute
+    elapsed: IntArray  # minutes of it that have passed
+    spike_left: IntArray  # minutes of a spike that are left, this one included; 0 for none
+
+
+@dataclass(frozen=True)
+class Dice:
+    """How many decoys there are, when, and of which kind."""
+
+    rate: float = 0.0
+    """Mean probability to start a signature of the library in a minute without a decoy."""
+    hours: tuple[float, ...] = (1.0,) * SLOTS
+    """Weight of each half hour of the day: public, or learned from earlier days, never from the present one."""
+    spike_rate: float = 0.0
+    """The same for a spike of the rules' height."""
+    spike_minutes: tuple[int, ...] = (5, 10, 15)
+    """Lengths of such spikes, all as likely."""
+
+    def __post_init__(self) -> None:
+        weights = np.asarray(self.hours, dtype=np.float64)
+        if weights.shape != (SLOTS,) or not np.all(weights >= 0.0) or not 0.0 < weights.sum() < np.inf:
+            raise InputError(
+                f"hours of decoys are {SLOTS} weights, one for each half hour, 0 or more; got {self.hours}"
+            )
+        most = (self.rate + self.spike_rate) * weights.max() / weights.mean()
+        if self.rate < 0.0 or self.spike_rate < 0.0 or not most <= 1.0:
+            raise InputError(
+                f"decoy rates of {self.rate:g} and {self.spike_rate:g} a minute, at these hours, are not from 0 to 1; "
+                "give fewer decoys"
+            )
+        if not self.spike_minutes or min(self.spike_minutes) < 1:
+            raise InputError(f"lengths of spikes {self.spike_minutes} are not minutes, 1 or more; give at least one")
+
+    @property
+    def off(self) -> bool:
+        """Whether there are no decoys at all."""
+        return self.rate == 0.0 and self.spike_rate == 0.0
+
+    def mean_w(self, library: Library, rules: Rules) -> float:
+        """Return the mean power that decoys add."""
+        spike_w = self.spike_rate * float(np.mean(self.spike_minutes)) * rules.spike_w
+        return library.mean_w(self.rate) + spike_w
+
+    def initial(self, batch: int) -> Running:
+        """Begin without a decoy."""
+        zero = np.zeros(batch, dtype=np.int64)
+        return Running(zero - 1, zero, zero)
+
+    def thrown(
+        self, running: Running, library: Library, minute_of_day: IntArray, quiet: BoolArray, chance: FloatArray
+    ) -> Running:
+        """Carry the timetable on by a minute; none starts where it is quiet: that choice uses the same number."""
+        none = np.full_like(running.signature, library.size)
+        if self.off:
+            return Running(none, np.zeros_like(none), np.zeros_like(none))
+        before = np.where(running.signature < 0, none, running.signature)
+        elapsed = running.elapsed + 1
+        runs = (before < library.size) & (elapsed < library.lengths[before])
+        left = np.maximum(running.spike_left - 1, 0)
+        weight = np.asarray(self.hours)[minute_of_day // SLOT_MINUTES] / np.mean(self.hours)
+        free = ~runs & (left == 0) & ~quiet
+        starts = free & (chance[:, 0] < self.rate * weight)
+        spikes = free & ~starts & (chance[:, 0] < (self.rate + self.spike_rate) * weight)
+        lengths = np.asarray(self.spike_minutes)
+        signature = np.where(runs, before, np.where(starts, (chance[:, 1] * library.size).astype(np.int64), none))
+        length = lengths[(chance[:, 1] * len(lengths)).astype(np.int64)]
+        return Running(signature, np.where(runs, elapsed, 0), np.where(spikes, length, left))
+
+
+def hours_of_use(days_w: FloatArray, above_w: float) -> tuple[float, ...]:
+    """Learn plausible hours of decoys from earlier days, (day, 1440): where the load often rises by so much."""
+    rises = np.diff(days_w, axis=1, prepend=days_w[:, :1]) > above_w
+    counts = rises.reshape(len(days_w), SLOTS, SLOT_MINUTES).sum(axis=(0, 2)).astype(np.float64)
+    around = (np.roll(counts, 1) + 2.0 * counts + np.roll(counts, -1)) / 4.0
+    return tuple((around + max(float(around.mean()), 1.0) * _EVERY_HOUR).tolist())
+
+
+_EVERY_HOUR = 0.05
+"""Share of the mean weight that every half hour has, so that no time of day betrays that a use was real."""
