@@ -3,6 +3,7 @@
 import json
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from command_line import refused, run
@@ -19,17 +20,23 @@ def test_without_the_train_extra_the_demo_says_how_to_get_it(monkeypatch, tmp_pa
 
 
 def test_the_conclusion_calls_an_attacker_below_routine_undertrained(monkeypatch):
-    f1 = {"none": 0.6, "random_equal:6.1": 0.5, "flat": 0.2, "trained": 0.4}
+    f1 = {"none": 0.6, "random_equal:6.1": 0.5, "trained": 0.2, "veil": 0.4}
     monkeypatch.setattr(
         demo, "strongest", lambda cases, *_: SimpleNamespace(masked=SimpleNamespace(value=cases), prior=0.3)
     )
     results = [
-        SimpleNamespace(defence=SimpleNamespace(name=name), cases={"adaptive": value}, prior={})
+        SimpleNamespace(
+            defence=SimpleNamespace(name=name),
+            cases={"adaptive": value},
+            prior={},
+            masked=SimpleNamespace(certificate=SimpleNamespace(bits=np.array([8.5]))),
+        )
         for name, value in f1.items()
     ]
     words = demo.conclusion(results)
-    assert "With trained, the strongest adaptive attacker reaches F1 0.40" in words
-    assert "Attackers of flat score below guessing from routine" in words
+    assert "With veil, the best reader that knows it gets 40 of 100" in words
+    assert "at most 8.5 bits" in words
+    assert "Readers of trained get less than routine alone" in words
 
 
 @pytest.fixture(scope="module")
@@ -53,9 +60,10 @@ def test_the_demo_trains_and_ends_with_one_table_and_a_report(shown):
     assert document["status"] == "finished"
     moved_kwh = document["figures"]["training_days_moved_kwh"]
     named = {row[0]: row for line in result.output.splitlines() if (row := line.split())}
-    assert {"none", f"random_equal:{moved_kwh:.1f}", "flat", "trained"} <= set(named)
-    assert named["none"][1] == named["none"][2]
-    assert float(named["flat"][1]) < float(named["none"][1])
+    assert {"none", f"random_equal:{moved_kwh:.1f}", "trained", "veil"} <= set(named)
+    assert named["none"][1:5] == [named["none"][1], named["none"][1], "no", "bound"]
+    assert float(named["veil"][1]) < float(named["none"][1])
+    assert float(named["veil"][3]) < 200.0
     assert result.output.strip().splitlines()[-1] == f"report: {(out / 'evaluate.html').as_uri()}"
     page = (out / "evaluate.html").read_text()
     assert "random baseline with equal throughput" in page

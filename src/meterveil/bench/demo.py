@@ -9,7 +9,6 @@ import numpy as np
 
 from meterveil.bench.cases import BEST_F1, strongest
 from meterveil.bench.evaluate import Result, Spec, evaluate, measure_undefended
-from meterveil.bench.evaluation_page import defence_rows
 from meterveil.bench.results import ThreatModel
 from meterveil.bench.trial import Trial
 from meterveil.data.household import Household
@@ -26,7 +25,7 @@ ATTACKERS: Mapping[ThreatModel, tuple[str, ...]] = {"fixed": ("co", "fhmm"), "ad
 SEEDS, COPIES = 3, 3
 """Seeds and masked copies; a full evaluation has five and twelve."""
 
-_COLUMNS = ("defence", "fixed F1", "adaptive F1", "adaptive leak %", "bits a day", "kWh a day", "neutral cost a day")
+_HEAD = ("defence", "a reader gets", "a reader who knows it gets", "bits a day, at most", "kWh a day", "cost a day")
 
 
 def demo_defences(run: Path) -> list[Defence]:
@@ -53,21 +52,36 @@ def measure(
     return results
 
 
+def demo_title(results: Sequence[Result], home: str) -> str:
+    """Explain the scores of the table."""
+    return (
+        f"{home}. Score of the best reader: 100 = every appliance right, {100 * _routine(results):.0f} = routine only"
+    )
+
+
 def demo_rows(results: Sequence[Result]) -> list[list[str]]:
-    """Return the columns of the table of defences that fit a narrow screen."""
-    head, *rows = defence_rows(results)
-    kept = [head.index(name) for name in _COLUMNS]
-    return [[row[number] for number in kept] for row in (head, *rows)]
+    """Write one row for each defence, the head first: what readers get, the certificate, energy and cost."""
+    return [list(_HEAD), *map(_row, results)]
+
+
+def _row(result: Result) -> list[str]:
+    physical, certified = result.masked.physical, result.masked.certificate
+    return [
+        result.defence.name,
+        *(f"{100 * _f1(result, threat):.0f}" for threat in ATTACKERS),
+        f"{np.median(certified.bits):,.1f}" if certified else "no bound",
+        f"{physical.throughput_kwh.mean():.1f}",
+        f"{physical.soc_neutral_cost.mean():.2f}",
+    ]
 
 
 def conclusion(results: Sequence[Result]) -> str:
     """Compare the default defence, the last one, with no defence, and say what its certificate covers."""
-    f1 = {result.defence.name: _adaptive_f1(result) for result in results}
-    default = results[-1].defence.name
-    routine = strongest(results[0].cases["adaptive"], results[0].prior, BEST_F1).prior
+    f1 = {result.defence.name: _f1(result, "adaptive") for result in results}
+    default, routine = results[-1].defence.name, _routine(results)
     words = [
-        f"With {default}, the strongest adaptive attacker reaches F1 {f1[default]:.2f}; without a defence it "
-        f"reaches {f1['none']:.2f}, and guessing from routine gives {routine:.2f}"
+        f"With {default}, the best reader that knows it gets {100 * f1[default]:.0f} of 100; without a defence it "
+        f"gets {100 * f1['none']:.0f}, and guessing from routine gives {100 * routine:.0f}"
     ]
     if certified := results[-1].masked.certificate:
         words.append(
@@ -76,12 +90,16 @@ def conclusion(results: Sequence[Result]) -> str:
     undertrained = [name for name, score in f1.items() if round(score, 2) < round(routine, 2)]
     if undertrained:
         words.append(
-            f"Attackers of {' and '.join(undertrained)} score below guessing from routine: they are "
-            "undertrained, which is no success of the defence"
+            f"Readers of {' and '.join(undertrained)} get less than routine alone: they are undertrained, "
+            "which is no success of the defence"
         )
-    words.append("The attackers of the demo are small; stronger ones read more of a defence without a certificate")
+    words.append("The readers of the demo are small; stronger ones get more from a defence without a certificate")
     return ". ".join(words) + "."
 
 
-def _adaptive_f1(result: Result) -> float:
-    return float(strongest(result.cases["adaptive"], result.prior, BEST_F1).masked.value)
+def _f1(result: Result, threat: ThreatModel) -> float:
+    return float(strongest(result.cases[threat], result.prior, BEST_F1).masked.value)
+
+
+def _routine(results: Sequence[Result]) -> float:
+    return float(strongest(results[0].cases["adaptive"], results[0].prior, BEST_F1).prior)

@@ -14,7 +14,7 @@ from meterveil.cli.train import NEEDED, Source, learn
 def demo(seed: opt.Seed = 0, out: opt.Out = Path("out/demo")) -> None:
     """Train a defence for the embedded household, attack it, and write a report."""
     check_installed("the demo", (*NEEDED, "joblib", "scipy"))
-    from meterveil.bench.demo import conclusion, demo_defences, demo_rows, measure
+    from meterveil.bench.demo import conclusion, demo_defences, demo_rows, demo_title, measure
     from meterveil.bench.evaluation_page import FILES, title_of, write_evaluation
     from meterveil.bench.trial import synthetic_trial
     from meterveil.cli.tables import show_file, show_line, show_table, steps
@@ -28,7 +28,7 @@ def demo(seed: opt.Seed = 0, out: opt.Out = Path("out/demo")) -> None:
     with steps(len(defences) + 1, "fitting attackers") as on_done:
         results = measure(household, trial, defences, on_done)
     words = conclusion(results)
-    show_table(demo_rows(results), f"{title_of(results[0])}: F1 of the strongest attacker")
+    show_table(demo_rows(results), demo_title(results, title_of(results[0])))
     show_line(words)
     show_file("report", write_evaluation(results, out, conclusion=words))
 
