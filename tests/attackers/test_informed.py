@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 
+from meterveil.attackers import informed
+from meterveil.attackers.classical import f1
 from meterveil.attackers.fitting import adaptive, load
 from meterveil.attackers.informed import Informed
 from meterveil.attackers.protocol import meter_of
@@ -59,3 +61,17 @@ def test_an_inversion_of_ones_own_takes_the_place_of_the_policys():
 
     assert Informed(inversion=own).knowing(defender("flat"), SETUP).inversion is own
     assert Informed().knowing(defender("none"), SETUP).inversion is None
+
+
+def test_a_gain_over_the_prior_counts_only_where_it_exceeds_its_error():
+    day = np.repeat(np.arange(4), 2)
+    truth = np.tile([True, False, True, False], (8, 1))
+    habits = np.tile([True, True, False, False], (8, 1))
+    lucky = habits.copy()
+    lucky[day == 0], lucky[2] = truth[day == 0], False
+    prior, once, always = (
+        informed._Option(0.0, 0.5, f1(truth, decided), informed._f1_without_each(day, decided, truth))
+        for decided in (habits, lucky, truth)
+    )
+    assert once.f1 > prior.f1
+    assert once.gain_over(prior) < 0.0 < always.gain_over(prior)

@@ -248,8 +248,9 @@ class Informed:
     ) -> tuple[FloatArray, FloatArray]:
         """Choose shares and thresholds on validation days, whose numbers are `day`, (batch,).
 
-        The networks are used where they read more than the prior by more than the standard error of the gain;
-        a smaller gain on few days is chance, and would make this attacker read less than the prior elsewhere.
+        The share has the least cross-entropy, which varies less on few days than F1. The networks are used where
+        they read more than the prior by more than the standard error of the gain: a smaller gain is chance, and
+        would make this attacker read less than the prior elsewhere.
         """
         outputs = [read(*pair) for pair in zip(networks, validations, strict=True)]
         state, power = (np.concatenate([part.numpy() for part in parts]) for parts in zip(*outputs, strict=True))
@@ -260,16 +261,14 @@ class Informed:
         share, threshold = np.zeros((2, len(self.targets))), np.full(len(self.targets), 0.5)
         for n, name in enumerate(self.targets):
             seen, truth = known[:, n] > 0, on[:, n] > 0
-            habits, best = None, None
-            for candidate in _SHARES if name != AGGREGATE else ():
-                mixed = _probability(candidate * state[:, n] + (1.0 - candidate) * odds[:, n])
-                cut, reached = best_threshold(mixed[seen], truth[seen])
-                option = _Option(reached, candidate, cut, _f1_without_each(day, (mixed >= cut) & seen, truth & seen))
-                habits = habits or option
-                if best is None or (option.gain_over(habits) > 0.0 and option.f1 > best.f1):
-                    best = option
-            if best:
-                share[0, n], threshold[n] = best.share, best.threshold
+            if name != AGGREGATE:
+                logits = [c * state[:, n] + (1.0 - c) * odds[:, n] for c in _SHARES]
+                losses = [_cross_entropy(logit[seen], truth[seen]) for logit in logits]
+                habits, best = (
+                    _option(_SHARES[place], logits[place], truth, seen, day) for place in (0, int(np.argmin(losses)))
+                )
+                chosen = best if best.gain_over(habits) > 0.0 else habits
+                share[0, n], threshold[n] = chosen.share, chosen.threshold
             away, wanted = ((part[:, n] - usual[:, n])[seen] for part in (power, true_power))
             share[1, n] = np.clip(np.sum(away * wanted) / max(np.sum(away**2), 1e-12), 0.0, 1.0)
         return share, threshold
@@ -278,9 +277,9 @@ class Informed:
 class _Option(NamedTuple):
     """Share of the networks, with its threshold and its F1 on validation days."""
 
-    f1: float
     share: float
     threshold: float
+    f1: float
     f1_without_each: FloatArray  # (day,) F1 of all validation days but one
 
     def gain_over(self, other: _Option) -> float:
@@ -288,6 +287,17 @@ class _Option(NamedTuple):
         gains = self.f1_without_each - other.f1_without_each
         error = np.sqrt((len(gains) - 1) / len(gains) * np.sum((gains - gains.mean()) ** 2))
         return self.f1 - other.f1 - float(error)
+
+
+def _option(share: float, logit: FloatArray, truth: BoolArray, seen: BoolArray, day: IntArray) -> _Option:
+    """Choose the threshold of a share."""
+    probability = _probability(logit)
+    threshold, f1 = best_threshold(probability[seen], truth[seen])
+    return _Option(share, threshold, f1, _f1_without_each(day, (probability >= threshold) & seen, truth & seen))
+
+
+def _cross_entropy(logit: FloatArray, truth: BoolArray) -> float:
+    return float(np.mean(np.logaddexp(0.0, np.where(truth, -logit, logit)))) if truth.size else 0.0
 
 
 def _f1_without_each(day: IntArray, decided: BoolArray, truth: BoolArray) -> FloatArray:
@@ -301,7 +311,8 @@ def _f1_without_each(day: IntArray, decided: BoolArray, truth: BoolArray) -> Flo
 def _odds(probability: FloatArray) -> FloatArray:
     """Return bounded log-odds."""
     inside = np.clip(probability, 1e-9, 1.0 - 1e-9)
-    return np.clip(np.log(inside / (1.0 - inside)), -_LOG_ODDS, _LOG_ODDS)
+    with np.errstate(divide="ignore"):  # single precision rounds 1 - 1e-9 to 1
+        return np.clip(np.log(inside / (1.0 - inside)), -_LOG_ODDS, _LOG_ODDS)
 
 
 def _probability(odds: FloatArray) -> FloatArray:
