@@ -1,34 +1,37 @@
-"""Measure untrained defences against the informed attacker: `python -m experiments.informed_attack`.
+"""Measure how much more an attacker reads that knows more days: `python -m experiments.informed_attack`.
 
-Makes results/study_informed_attack.csv, the table of docs/threat-model.md: F1 of the attacker that knows the
-defence (D17), beside the prior and the same attacker without a defence. Column `x` is the number of training
-days. By default the attacker learns from the protocol's training days and reads all held-out days. With
-`--training-days` it learns from so many days of UK-DALE and reads the days after the last of `RESERVED` days,
-so that figures with different numbers of training days are comparable. Fits and rows of finished defences
-are kept.
+Makes results/study_informed_attack.csv and the table "More training days" of docs/attackers.md: F1 of the attacker
+that knows the defence (D17) after 10, 40 or 100 training days of UK-DALE house 1, beside the prior. All read the
+same days, those after the hundredth. `--budget-kwh` gives the battery another daily budget. Fits and rows of
+finished defences are kept; `--picture` only makes the table.
 """
 
 from __future__ import annotations
 
 import argparse
 from dataclasses import replace
+from pathlib import Path
+
+import pandas as pd
 
 from experiments import study
 from meterveil.attackers.registry import version_of
 from meterveil.bench.cases import BEST_F1, strongest
 from meterveil.bench.evaluate import Spec, evaluate, measure_undefended
-from meterveil.bench.trial import Trial, longer_training, own_house, protocol_trial
+from meterveil.bench.trial import Trial, longer_training, own_house
 from meterveil.core.battery import Battery
 from meterveil.data.cache import key_of, library_versions
 from meterveil.data.files import data_folder
 from meterveil.data.household import Household
 from meterveil.data.load import load
-from meterveil.data.protocols import Protocol, protocol
+from meterveil.data.protocols import UKDALE_HOUSE1, Protocol
 from meterveil.defenders.defence import Defence, common_setup, find_defences
 
 NAME = "informed_attack"
 ATTACKER = "informed"
-DEFENCES = ("none", "random_equal:8", "flat", "flat_decoys")
+DEFENCES = ("none", "random_equal:8", "flat", "flat_decoys", "veil")
+TRAINING_DAYS = (10, 40, 100)
+PAGE = Path("docs/attackers.md")
 SEEDS = 2
 """Draws of a defence's random numbers on the test days."""
 RESERVED = 100
@@ -36,13 +39,10 @@ RESERVED = 100
 
 
 def measure(asked: argparse.Namespace) -> None:
-    """Measure every defence on every data set, and record each as soon as it is finished."""
-    for dataset in asked.datasets:
-        chosen = protocol(dataset)
-        home = load(data_folder(asked.data) / dataset, chosen.house)
-        for count in asked.training_days or [None]:
-            trial = _later_days(chosen, home, count) if count else protocol_trial(chosen, home, "many")
-            _measure_trial(asked, trial, home)
+    """Measure every defence with every number of training days, and record each as soon as it is finished."""
+    home = load(data_folder(asked.data) / UKDALE_HOUSE1.dataset, UKDALE_HOUSE1.house)
+    for count in asked.training_days:
+        _measure_trial(asked, _later_days(UKDALE_HOUSE1, home, count), home)
 
 
 def _later_days(chosen: Protocol, home: Household, count: int) -> Trial:
@@ -92,14 +92,44 @@ def _label(defence: Defence, budget_kwh: float) -> str:
     return defence.name if budget_kwh == Battery().budget_kwh else f"{defence.name}, {budget_kwh:g} kWh a day"
 
 
+def page_table(table: pd.DataFrame) -> str:
+    """Write F1 with its interval and leak of each defence, one column for each number of training days."""
+    values = table.set_index(["row", "x", "metric"])
+    counts = sorted(int(count) for count in table["x"].unique())
+    rows = [
+        [f"`{name}`", *(_cell(values, name, count) for count in counts)]
+        for name in sorted(set(table["row"]), key=lambda name: (name.partition(",")[2], order(name)))
+    ]
+    habits = table[table["metric"] == "prior_f1"].drop_duplicates("x").set_index("x")["value"]
+    rows.append(["habits alone", *(f"{habits[count]:.2f}" for count in counts)])
+    return study.table(["defence", *(f"{count} training days" for count in counts)], rows)
+
+
+def order(label: str) -> int:
+    """Place a row as its defence comes among the defences."""
+    name = label.partition(",")[0]
+    return DEFENCES.index(name) if name in DEFENCES else len(DEFENCES)
+
+
+def _cell(values: pd.DataFrame, name: str, count: int) -> str:
+    if (name, count, "f1") not in values.index:
+        return ""
+    f1, low, high = (values[column].loc[name, count, "f1"] for column in ("value", "low", "high"))
+    return f"{f1:.2f} [{low:.2f}, {high:.2f}], {values['value'].loc[name, count, 'f1_leak']:.0%}"
+
+
 def main() -> None:
-    """Parse the options and measure."""
+    """Parse the options, measure, and fill the page."""
     parser = study.options(__doc__ or "")
-    parser.add_argument("--datasets", nargs="+", default=["ukdale", "redd"], choices=["ukdale", "redd"])
     parser.add_argument("--defences", nargs="+", default=list(DEFENCES))
-    parser.add_argument("--training-days", nargs="*", type=int, help="numbers of training days, such as 10 40 100")
+    parser.add_argument("--training-days", nargs="+", type=int, default=list(TRAINING_DAYS))
     parser.add_argument("--budget-kwh", type=float, default=Battery().budget_kwh, help="daily budget of the battery")
-    measure(parser.parse_args())
+    parser.add_argument("--page", type=Path, default=PAGE, help="page with the table")
+    asked = parser.parse_args()
+    if not asked.picture:
+        measure(asked)
+    table = study.read(asked.results, NAME)
+    asked.page.write_text(study.put(asked.page.read_text(), "training days", page_table(table)))
 
 
 if __name__ == "__main__":
