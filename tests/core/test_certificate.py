@@ -13,7 +13,7 @@ from meterveil.errors import InputError
 
 RULES = Rules((0, 420, 1020), (100.0, 200.0, 300.0, 400.0, 550.0, 750.0, 1000.0))
 QUIET = 3 * math.log2(7) + math.log2(16 / 15)
-EVENT = math.log2(3)
+EVENT = math.log2(4)
 
 
 def certify(meter_w=300.0, level_w=300.0, decoy_w=0.0, rules=RULES, minutes=1440, begin=0):
@@ -136,22 +136,21 @@ def spiky_day(*runs):
     ],
 )
 def test_only_spikes_of_public_length_are_described_by_their_start(runs, spikes, missed):
-    rules = replace(RULES, spike_w=4000.0)
     spike, meter_w = spiky_day(*runs)
     level_w, zero, clock = np.full(1440, 300.0), np.zeros(1440), np.arange(1440)
-    found = certificate(rules, *(part[None] for part in (meter_w, level_w, zero, clock, 0 * clock, spike)))
+    log = [part[None] for part in (meter_w, level_w, zero, clock, 0 * clock, spike)]
+    found = certificate(RULES, *log, 4000.0)
     assert (found.spikes[0, 0], found.missed[0, 0]) == (spikes, missed)
-    without = certificate(RULES, *(part[None] for part in (meter_w, level_w, zero, clock, 0 * clock, spike)))
+    without = certificate(replace(RULES, spike_minutes=()), *log, 4000.0)
     assert without.missed[0, 0] == sum(length for _, length in runs)
 
 
 def test_the_rest_of_a_spike_after_midnight_is_missed():
-    rules = replace(RULES, spike_w=4000.0)
     clock = np.arange(2880)
     spike, meter_w = np.zeros(2880, dtype=int), np.full(2880, 300.0)
     spike[1435:1445], meter_w[1435:1445] = 1 + np.arange(10), 4000.0
     parts = (meter_w, np.full(2880, 300.0), np.zeros(2880), clock % 1440, clock // 1440, spike)
-    found = certificate(rules, *(part[None] for part in parts))
+    found = certificate(RULES, *(part[None] for part in parts), 4000.0)
     assert found.spikes[0].tolist() == [1, 0]
     assert found.missed[0].tolist() == [0, 5]
 
@@ -180,9 +179,8 @@ def test_private_choices_are_certified_by_the_smaller_bound():
         ({"menu_w": (100.0, float("nan"))}, "whole watts"),
         ({"grid_w": 0.0}, "1 W or more"),
         ({"grid_w": 500.5}, "whole watts"),
-        ({"spike_w": 0.5}, "whole watts"),
-        ({"spike_w": -1.0}, "0 for no spikes"),
         ({"spike_minutes": (5, 2)}, "not increasing minutes"),
+        ({"spike_minutes": (0, 2)}, "not increasing minutes"),
         ({"open_modes": ("veil",)}, "not from grid, rest"),
         ({"open_modes": ("rest", "rest")}, "each once"),
         ({"protect": ((1020, 1020),)}, "no part of a day"),
@@ -199,7 +197,7 @@ def every_day_of(minutes, rules, readings_w):
     """Return all meters of a tiny day with all logs that a veil could write about them, (row, minute) each."""
     spikes = [np.zeros(minutes, dtype=int)]
     for begin in range(minutes):
-        for length in rules.spike_minutes if rules.spike_w else ():
+        for length in rules.spike_minutes:
             one = np.zeros(minutes, dtype=int)
             one[begin : begin + length] = 1 + np.arange(len(one[begin : begin + length]))
             spikes.append(one)
@@ -208,17 +206,17 @@ def every_day_of(minutes, rules, readings_w):
     return [np.array(part)[rows] for part, rows in zip((meters, levels, spikes), index, strict=True)]
 
 
-@pytest.mark.parametrize("spike_w", [0.0, 3.0])
-def test_all_days_of_a_tiny_world_have_room_for_their_codes(monkeypatch, spike_w):
+@pytest.mark.parametrize("lengths", [(), (2, 3)])
+def test_all_days_of_a_tiny_world_have_room_for_their_codes(monkeypatch, lengths):
     """Kraft's inequality over every meter, in a world so small that an event without its code would break it."""
     minutes, readings_w = 4, (0.0, 1.0, 2.0, 3.0, 7.0)
     small = {"DAY_MINUTES": minutes, "READING_BITS": math.log2(len(readings_w)), "_QUIET_BITS": 1.0, "_EVENT_BITS": 1.0}
     for name, value in small.items():
         monkeypatch.setattr(certificates, name, value)
-    rules = Rules((0,), (1.0, 2.0), grid_w=7.0, grid_top_w=7.0, spike_w=spike_w, spike_minutes=(2, 3))
+    rules = Rules((0,), (1.0, 2.0), grid_w=7.0, grid_top_w=7.0, spike_minutes=lengths)
     meter_w, level_w, spike = every_day_of(minutes, rules, readings_w)
     clock = np.tile(np.arange(minutes), (len(meter_w), 1))
-    bits = certificate(rules, meter_w, level_w, 0.0 * meter_w, clock, 0 * clock, spike).bits[:, 0]
+    bits = certificate(rules, meter_w, level_w, 0.0 * meter_w, clock, 0 * clock, spike, 3.0).bits[:, 0]
     _, meter = np.unique(meter_w, axis=0, return_inverse=True)
     least = np.full(meter.max() + 1, np.inf)
     np.minimum.at(least, meter.ravel(), bits)

@@ -94,7 +94,7 @@ def test_the_timetable_of_decoys_knows_neither_load_nor_battery():
 def test_a_minute_that_cannot_be_followed_lands_on_the_grid():
     load_w = np.full((1, 120), 300.0)
     load_w[0, 60:63] = [5100.0, 4400.0, 8012.0]
-    trace, found = play(Veil(RULES, decider=Obstinate(), rescue_kwh=0.0), load_w)
+    trace, found = played(2, load_w, replace(RULES, spike_minutes=()))
     assert shown(trace.meter_w)[0, 59:64].tolist() == [300.0, 1500.0, 500.0, 4500.0, 300.0]
     assert (found.missed[0, 0], found.off_grid[0, 0]) == (3, 0)
 
@@ -136,7 +136,7 @@ def test_a_block_on_the_grid_takes_little_energy_and_five_bits_a_minute():
     assert np.all(shown(trace.meter_w) % 500.0 == 0.0)
     assert np.abs(trace.power_w).mean() < 150.0
     assert (found.missed[0, 0], found.off_grid[0, 0], found.rescues[0, 0]) == (DAY, 0, 0)
-    assert found.bits[0, 0] == pytest.approx(3 * math.log2(9) + 5 + math.log2(3) + 2 * math.log2(1440) + 5 * DAY)
+    assert found.bits[0, 0] == pytest.approx(3 * math.log2(9) + 5 + math.log2(4) + 2 * math.log2(1440) + 5 * DAY)
     assert abs(trace.soc[0, -1] - 0.5) < 0.2
 
 
@@ -206,9 +206,6 @@ def test_hours_to_protect_are_named_or_given_as_ranges():
     assert protecting(find_defence("veil:3"), "nights").policies[0].rules == replace(Rules(), protect=((1380, 420),))
 
 
-SPIKY = replace(RULES, spike_w=4000.0)
-
-
 def shower(watts, minutes, at=60, base_w=300.0):
     load_w = np.full((1, 180), base_w)
     load_w[0, at : at + minutes] = watts
@@ -216,7 +213,7 @@ def shower(watts, minutes, at=60, base_w=300.0):
 
 
 def test_a_load_beyond_the_power_limit_becomes_a_spike_of_public_height_and_length():
-    trace, found = played(2, shower(np.linspace(7000.0, 7900.0, 7), 7), SPIKY)
+    trace, found = played(2, shower(np.linspace(7000.0, 7900.0, 7), 7), RULES)
     meter_w = shown(trace.meter_w)[0]
     assert np.all(meter_w[60:70] == 4000.0)  # seven minutes are shown as ten
     assert np.all(np.delete(meter_w, np.s_[60:70]) == 300.0)
@@ -225,28 +222,28 @@ def test_a_load_beyond_the_power_limit_becomes_a_spike_of_public_height_and_leng
 
 
 def test_showers_of_one_length_class_and_a_decoy_spike_show_the_same_meter():
-    veil = Veil(SPIKY, decider=Obstinate(), rescue_kwh=0.0)
+    veil = Veil(RULES, decider=Obstinate(), rescue_kwh=0.0)
     loads_w = np.concatenate([shower(7000.0, 6), shower(7900.0, 10), shower(4400.0, 9)])
     trace, _ = play(veil, loads_w)
     assert np.all(shown(trace.meter_w) == shown(trace.meter_w)[0])
 
 
 def test_a_longer_load_is_a_longer_spike_and_beyond_the_longest_one_another():
-    _, found = played(2, shower(5000.0, 25), SPIKY)
+    _, found = played(2, shower(5000.0, 25), RULES)
     assert (found.spikes[0, 0], found.missed[0, 0]) == (1, 0)
-    trace, found = played(2, shower(5000.0, 33), SPIKY)
+    trace, found = played(2, shower(5000.0, 33), RULES)
     assert (found.spikes[0, 0], found.missed[0, 0]) == (2, 0)
     assert np.sum(shown(trace.meter_w) == 4000.0) == 33
 
 
 def test_a_load_beyond_twice_the_power_lands_on_the_grid_as_before():
-    trace, found = played(2, shower(8700.0, 4), SPIKY)
+    trace, found = played(2, shower(8700.0, 4), RULES)
     assert np.all(shown(trace.meter_w)[0, 60:64] == 5000.0)
     assert (found.spikes[0, 0], found.missed[0, 0], found.stretches[0, 0]) == (0, 4, 1)
 
 
 def test_a_spike_that_the_battery_cannot_keep_up_is_counted_as_missed():
-    trace, found = played(2, shower(7900.0, 9), SPIKY, battery=Battery(capacity_kwh=0.5), soc=0.9)
+    trace, found = played(2, shower(7900.0, 9), RULES, battery=Battery(capacity_kwh=0.5), soc=0.9)
     readings = shown(trace.meter_w)[0]
     assert found.spikes[0, 0] == 1
     assert found.missed[0, 0] >= 9 - np.sum(readings[60:69] == 4000.0) > 0
@@ -254,26 +251,26 @@ def test_a_spike_that_the_battery_cannot_keep_up_is_counted_as_missed():
 
 
 def test_spikes_of_the_dice_know_nothing_of_the_load_and_hide_it():
-    veil = Veil(SPIKY, Obstinate(), rescue_kwh=0.0, dice=Dice(spike_rate=0.01, spike_minutes=(10,)))
+    veil = Veil(RULES, Obstinate(), rescue_kwh=0.0, dice=Dice(spike_rate=0.01, spike_minutes=(10,)))
     quiet = np.full((1, 300), 200.0)
-    first = shown(play(veil, quiet, HUGE)[0].meter_w)[0]
+    strong = replace(HUGE, charge_w=4000.0, discharge_w=4000.0)
+    first = shown(play(veil, quiet, strong)[0].meter_w)[0]
     starts = np.flatnonzero(np.diff((first == 4000.0).astype(int)) == 1) + 1
     assert len(starts) > 1
     busy = quiet.copy()
     busy[0, starts[0] : starts[0] + 10] = 7000.0
-    trace, found = play(veil, busy, replace(HUGE, discharge_w=4000.0))
+    trace, found = play(veil, busy, strong)
     np.testing.assert_array_equal(shown(trace.meter_w)[0], first)
     assert (found.spikes[0, 0], found.missed[0, 0]) == (0, 0)
 
 
 @pytest.mark.parametrize(
-    ("rate", "modes", "spike_w"),
-    [(0.0, (), 0.0), (0.3, (), 0.0), (0.0, ("rest",), 0.0), (0.3, ("grid", "rest"), 4000.0), (0.0, (), 4000.0)],
+    ("rate", "modes", "lengths"),
+    [(0.0, (), ()), (0.3, (), ()), (0.0, ("rest",), ()), (0.3, ("grid", "rest"), (2, 3)), (0.0, (), (2, 3))],
 )
-def test_no_code_of_a_tiny_world_is_too_short(rate, modes, spike_w):
+def test_no_code_of_a_tiny_world_is_too_short(rate, modes, lengths):
     """Enumerate all loads of a tiny battery: the certificates satisfy Kraft, so no prior breaks the bound."""
-    rules = Rules(menu_w=(0.0, 300.0, 900.0), grid_w=1000.0, grid_top_w=3000.0, open_modes=modes, spike_w=spike_w)
-    rules = replace(rules, spike_minutes=(2, 3))
+    rules = Rules(menu_w=(0.0, 300.0, 900.0), grid_w=1000.0, grid_top_w=3000.0, open_modes=modes, spike_minutes=lengths)
     veil = Veil(rules, Nervous(), record_of(np.zeros((1, DAY)), rules), rescue_minutes=1, dice=Dice(rate))
     veil = replace(veil, rescue_kwh=0.006)
     load_w = np.array(list(product((0.0, 310.0, 2620.0, 5330.0), repeat=6)))
@@ -285,7 +282,7 @@ def test_no_code_of_a_tiny_world_is_too_short(rate, modes, spike_w):
     assert 200 < len(meters) <= len(load_w)
     assert found.rescues.max() > 0
     assert found.off_grid.max() > 0
-    assert (found.spikes.max() > 0) == (spike_w > 0)
+    assert (found.spikes.max() > 0) == bool(lengths)
     assert np.sum(2.0**-bits) <= 1.0
     share = count / count.sum()
     information_bits = -np.sum(share * np.log2(share))

@@ -66,10 +66,8 @@ class Rules:
     protect: tuple[tuple[int, int], ...] = ()
     """Hours that matter most, as minutes of the day from and to; outside them the battery rests. Empty: all day."""
 
-    spike_w: float = 0.0
-    """Reading that a load beyond the battery's power is brought to, for one of few lengths; 0: no spikes."""
     spike_minutes: tuple[int, ...] = (1, 2, 3, 5, 10, 15, 20, 30)
-    """Lengths of a spike."""
+    """Lengths of a spike, to which a load beyond the battery's power is brought; empty: no spikes."""
 
     def __post_init__(self) -> None:
         times, menu = self.decision_minutes, self.menu_w
@@ -102,11 +100,11 @@ class Rules:
             _check_hours(begin, end)
 
     def _check_spikes(self) -> None:
-        if not 0.0 <= self.spike_w <= _LARGEST_W or self.spike_w != round(self.spike_w):
-            raise InputError(f"a spike of {self.spike_w} W: give whole watts, 0 for no spikes")
         lengths = self.spike_minutes
-        if not lengths or list(lengths) != sorted(set(lengths)) or not 1 <= lengths[0] <= lengths[-1] <= DAY_MINUTES:
-            raise InputError(f"lengths of spikes {lengths} are not increasing minutes, 1..1440; give at least one")
+        if list(lengths) != sorted(set(lengths)) or not all(1 <= length <= DAY_MINUTES for length in lengths):
+            raise InputError(
+                f"lengths of spikes {lengths} are not increasing minutes, 1..1440; leave them empty for none"
+            )
 
     @property
     def choices(self) -> int:
@@ -228,23 +226,25 @@ def certificate(
     minute_of_day: IntArray,
     day: IntArray,
     spike: IntArray | None = None,
+    spike_w: float | FloatArray = 0.0,
 ) -> Certificate:
     """Certify each civil day of a meter from what it really showed; all arrays are (batch, minute).
 
     `level_w` and `decoy_w` are the log of the veil; a level that the menu lacks (NaN in an open block) describes
-    no reading. `spike` numbers the minutes of each spike that the load caused from 1, and is 0 elsewhere. A minute
-    with a negative number as its day is left out. Days are numbered from the first one of each row. A day is
+    no reading. `spike` numbers the minutes of each spike that the load caused from 1, and is 0 elsewhere;
+    `spike_w` is their public height, one for all or (batch, 1). A minute with a negative number as its day is left
+    out. Days are numbered from the first one of each row. A day is
     described alone: if it does not begin with a scheduled choice, the level that it begins with counts as one more.
     """
     known_w = np.where(np.isin(level_w, rules.menu_w), level_w, np.nan)
     number = np.where(day >= 0, day - np.where(day >= 0, day, day.max(initial=0)).min(axis=1, keepdims=True), -1)
     spike = np.zeros_like(day) if spike is None else spike
-    log = (shown(meter_w), known_w, decoy_w, minute_of_day, spike)
+    log = _Log(shown(meter_w), known_w, decoy_w, minute_of_day, spike, spike_w)
     days = int(number.max(initial=0)) + 1
-    whole = _described(rules, *log, number, days)
+    whole = _described(rules, log, number, days)
     if not rules.protect:
         return whole
-    hours = _described(rules, *log, np.where(rules.protected(minute_of_day), number, -1), days)
+    hours = _described(rules, log, np.where(rules.protected(minute_of_day), number, -1), days)
     return whole._replace(
         bound_bits=hours.bound_bits,
         protected_bits=hours.bits,
@@ -253,17 +253,18 @@ def certificate(
     )
 
 
-def _described(
-    rules: Rules,
-    shown_w: FloatArray,
-    level_w: FloatArray,
-    decoy_w: FloatArray,
-    minute_of_day: IntArray,
-    spike: IntArray,
-    number: IntArray,
-    days: int,
-) -> Certificate:
+class _Log(NamedTuple):
+    shown_w: FloatArray
+    level_w: FloatArray
+    decoy_w: FloatArray
+    minute_of_day: IntArray
+    spike: IntArray
+    spike_w: float | FloatArray
+
+
+def _described(rules: Rules, log: _Log, number: IntArray, days: int) -> Certificate:
     """Return the length of the description of the minutes that have the number of a day."""
+    shown_w, level_w, decoy_w, minute_of_day, spike, spike_w = log
     exists = number >= 0
     new_day = np.diff(number, axis=1, prepend=-1) != 0
 
@@ -274,7 +275,7 @@ def _described(
         return sums.astype(np.float64).reshape(len(number), days)
 
     spikes, in_spike = _spikes(rules, spike, number)
-    missed = shown_w != np.where(in_spike, rules.spike_w, level_w + decoy_w)  # an unknown reading is missed
+    missed = shown_w != np.where(in_spike, spike_w, level_w + decoy_w)  # an unknown reading is missed
     grid = missed & rules.on_grid(shown_w)
     kind = missed.astype(np.int64) + grid
     begins = missed & (new_day | (np.diff(kind, axis=1, prepend=0) != 0))
@@ -289,10 +290,10 @@ def _described(
     events = rescues + stretches + spike_count
     count_bits = np.where(events > 0, _EVENT_BITS + events, _QUIET_BITS)
     time_bits = np.log2(np.maximum(minutes, DAY_MINUTES))
-    kind_bits = math.log2(_KINDS + (rules.spike_w > 0.0))
+    kind_bits = math.log2(_KINDS + bool(rules.spike_minutes))
     rescue_bits = kind_bits + time_bits + math.log2(rules.choices)
     stretch_bits = kind_bits + 2.0 * time_bits
-    spike_bits = kind_bits + time_bits + math.log2(len(rules.spike_minutes))
+    spike_bits = kind_bits + time_bits + math.log2(max(len(rules.spike_minutes), 1))
     bound_bits = np.where(minutes > 0, choices * rules.choice_bits + _QUIET_BITS, 0.0)
     bits = np.where(
         minutes > 0,
@@ -317,7 +318,7 @@ def _spikes(rules: Rules, spike: IntArray, number: IntArray) -> tuple[BoolArray,
     A spike begins and ends on the described part of one day. Its length is public, or cut by the end of this part.
     """
     none = np.zeros(spike.shape, dtype=np.bool_)
-    if rules.spike_w == 0.0 or not spike.any():
+    if not rules.spike_minutes or not spike.any():
         return none, none
     before, part_before = (np.pad(part[:, :-1], ((0, 0), (1, 0)), constant_values=-1) for part in (spike, number))
     part_after = np.pad(number[:, 1:], ((0, 0), (0, 1)), constant_values=-1)

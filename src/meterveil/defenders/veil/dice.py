@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from meterveil.core.arrays import BoolArray, FloatArray, IntArray
-from meterveil.core.certificate import DAY_MINUTES, SLOT_MINUTES, Rules
+from meterveil.core.certificate import DAY_MINUTES, SLOT_MINUTES
 from meterveil.core.decoys import Library
 from meterveil.errors import InputError
 
@@ -32,7 +32,7 @@ class Dice:
     hours: tuple[float, ...] = (1.0,) * SLOTS
     """Weight of each half hour of the day: public, or learned from earlier days, never from the present one."""
     spike_rate: float = 0.0
-    """The same for a spike of the rules' height."""
+    """The same for a spike as high as those of the load."""
     spike_minutes: tuple[int, ...] = (5, 10, 15)
     """Lengths of such spikes, all as likely."""
 
@@ -56,10 +56,9 @@ class Dice:
         """Whether there are no decoys at all."""
         return self.rate == 0.0 and self.spike_rate == 0.0
 
-    def mean_w(self, library: Library, rules: Rules) -> float:
-        """Return the mean power that decoys add."""
-        spike_w = self.spike_rate * float(np.mean(self.spike_minutes)) * rules.spike_w
-        return library.mean_w(self.rate) + spike_w
+    def mean_w(self, library: Library, height_w: float) -> float:
+        """Return the mean power that decoys add, with spikes of this height."""
+        return library.mean_w(self.rate) + self.spike_rate * float(np.mean(self.spike_minutes)) * height_w
 
     def initial(self, batch: int) -> Running:
         """Begin without a decoy."""

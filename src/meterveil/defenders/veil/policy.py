@@ -32,7 +32,7 @@ from meterveil.defenders.veil.situation import (
 )
 from meterveil.errors import InputError
 
-VERSION = 1
+VERSION = 2
 """Raise it when a change alters what this defence does."""
 
 _RECORDED_DAYS = 14
@@ -71,10 +71,6 @@ class Veil:
     """Fewest minutes between a decision and a rescue."""
     dice: Dice = field(default_factory=Dice)
     """Decoys."""
-
-    def __post_init__(self) -> None:
-        if self.dice.spike_rate and not self.rules.spike_w:
-            raise InputError("spikes as decoys need a height; give the rules a spike_w of the battery's power")
 
     def fitted(self, days_w: Sequence[FloatArray], price: FloatArray, battery: Battery) -> Self:
         """Return the veil with the record of the latest of these days, 1440 minutes each.
@@ -115,9 +111,10 @@ class Veil:
         due = late & self._running_out(view, self.levels_w[level])
         level = self._chosen(view, memory, due, level)
         level_w = np.where(protected, self.levels_w[level], np.nan)
-        decoy_w = self._decoy_w(view, decoys, level_w)
-        spike = self._spike(view, memory.spike, level_w + decoy_w, lowest_w, highest_w)
-        target_w = np.where(spike > 0, self.rules.spike_w, level_w + decoy_w)
+        height_w = spike_height_w(view.battery)
+        decoy_w = self._decoy_w(view, decoys, level_w, height_w)
+        spike = self._spike(view, memory.spike, level_w + decoy_w, height_w - view.load_w, lowest_w, highest_w)
+        target_w = np.where(spike > 0, height_w, level_w + decoy_w)
         on_grid = protected & (level == self._grid_choice)
         if on_grid.any():
             target_w = np.where(on_grid, self._on_grid_w(view), target_w)
@@ -127,26 +124,30 @@ class Veil:
         diary = carried_on(memory.diary, view.load_w, view.minute_of_day, self.rules)
         return command, Memory(level, since, decoys, spike, level_w, decoy_w, diary)
 
-    def _decoy_w(self, view: View, decoys: Running, level_w: FloatArray) -> FloatArray:
+    def _decoy_w(self, view: View, decoys: Running, level_w: FloatArray, height_w: FloatArray) -> FloatArray:
         """Return what the dice add to the level: a signature in whole watts, or what makes a spike of its height."""
         if self.dice.off:
             return np.zeros(len(level_w))
         signature_w = np.round(view.library.watts[decoys.signature, decoys.elapsed])
-        decoy_w = np.where(decoys.spike_left > 0, self.rules.spike_w - level_w, signature_w)
+        decoy_w = np.where(decoys.spike_left > 0, height_w - level_w, signature_w)
         return np.where(np.isnan(level_w), 0.0, decoy_w)
 
     def _spike(
-        self, view: View, before: IntArray, target_w: FloatArray, lowest_w: FloatArray, highest_w: FloatArray
+        self,
+        view: View,
+        before: IntArray,
+        target_w: FloatArray,
+        request_w: FloatArray,
+        lowest_w: FloatArray,
+        highest_w: FloatArray,
     ) -> IntArray:
         """Start a spike where the load exceeds target plus battery power, and end it at a public length.
 
         It goes on to the next public length, whatever the load does, and further only if the load still exceeds.
         """
-        height_w = self.rules.spike_w
-        if height_w == 0.0:
+        if not self.rules.spike_minutes:
             return before
         exceeds = view.load_w - target_w > view.battery.discharge_w
-        request_w = height_w - view.load_w
         reached = (request_w >= lowest_w) & (request_w <= highest_w)
         whole = np.isin(before, self.rules.spike_minutes)
         goes_on = (before > 0) & (before < self.rules.spike_minutes[-1]) & (exceeds | ~whole) & ~np.isnan(target_w)
@@ -172,7 +173,7 @@ class Veil:
             view.minute_of_day[index],
             memory.diary.recent[index],
             np.asarray(self.price),
-            self.dice.mean_w(view.library, self.rules),
+            self.dice.mean_w(view.library, float(np.mean(spike_height_w(view.battery)))),
         )
         scores = self.decider.scores(situation)
         unrated = self.rules.choices - scores.shape[1]
@@ -253,12 +254,19 @@ def _reachable(view: View) -> tuple[FloatArray, FloatArray]:
     return np.maximum(allowed.lowest_w, -discharge_w), np.minimum(allowed.highest_w, charge_w)
 
 
+def spike_height_w(battery: Battery) -> FloatArray:
+    """Return the reading of spikes: any load up to twice the battery's power can be brought to it."""
+    power_w = np.minimum(np.minimum(battery.charge_w, battery.discharge_w), battery.import_limit_w)
+    return np.asarray(np.floor(power_w), dtype=np.float64)
+
+
 class Logged:
     """Policy that logs the levels and decoys of a veil, for its certificate."""
 
     def __init__(self, veil: Veil) -> None:
         self.veil = veil
         self.log: list[tuple[FloatArray, FloatArray, IntArray]] = []
+        self.spike_w: float | FloatArray = 0.0
 
     def initial(self, batch: int) -> Memory:
         """Return the memory of the veil."""
@@ -270,6 +278,7 @@ class Logged:
         command, memory = self.veil.decide(view, memory)
         level_w = np.where(self.veil.rules.protected(view.minute_of_day), self.veil.levels_w[memory.level], np.nan)
         self.log.append((level_w, memory.decoy_w, memory.spike))
+        self.spike_w = spike_height_w(view.battery).reshape(-1, 1)
         return command, memory
 
     def certificate(self, scenario: Scenario, trace: Trace) -> Certificate:
@@ -278,4 +287,5 @@ class Logged:
         minute = np.arange(scenario.horizon)
         day = np.where(minute < scenario.minutes[:, None], scenario.day[:, scenario.lead :], -1)
         clock = scenario.minute_of_day[:, scenario.lead :]
-        return certificate(self.veil.rules, trace.meter_w, level_w, decoy_w, clock, day, spike.astype(np.int64))
+        log = (trace.meter_w, level_w, decoy_w, clock, day, spike.astype(np.int64))
+        return certificate(self.veil.rules, *log, self.spike_w)
