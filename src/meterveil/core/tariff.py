@@ -94,6 +94,18 @@ def flat(price: float) -> Bands:
     return Bands(starts=(0,), prices=(price,))
 
 
+def usual_price(tariff: Tariff, every_minutes: int = 30) -> FloatArray:
+    """Return the price by time of day, one for every so many minutes; of a price series the mean, by UTC."""
+    slots = np.arange(0, 1440, every_minutes)
+    if not isinstance(tariff, PriceSeries):
+        return tariff.price(slots, slots)
+    minutes = np.arange(tariff.starts[0], tariff.starts[-1] + tariff.step_minutes, every_minutes)
+    price, slot = tariff.price(minutes, minutes), minutes % 1440 // every_minutes
+    count = np.bincount(slot, minlength=len(slots))
+    total = np.bincount(slot, price, minlength=len(slots))
+    return np.where(count > 0, total / np.maximum(count, 1), price.mean())
+
+
 class Cost(NamedTuple):
     """Cost of the battery's power, beyond what the household pays without it."""
 

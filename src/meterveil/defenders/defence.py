@@ -10,12 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from meterveil.core.arrays import FloatArray
 from meterveil.core.battery import Battery
-from meterveil.core.certificate import DAY_MINUTES, SLOT_MINUTES, hours_of
+from meterveil.core.certificate import DAY_MINUTES, hours_of
 from meterveil.core.decoys import Library
 from meterveil.core.rollout import Policy
-from meterveil.core.tariff import PAPER_TARIFF, PriceSeries, Tariff
+from meterveil.core.tariff import PAPER_TARIFF, Tariff, usual_price
 from meterveil.data.household import Household
 from meterveil.data.settings import battery_values
 from meterveil.data.signatures import library as read_library
@@ -93,19 +92,7 @@ def knowing(policy: Policy, history: Sequence[Household], setup: Setup) -> Polic
         return policy
     days = [home.day(day) for home in history for day in home.days()]
     days_w = [day.aggregate_w for day in days if len(day.minutes) == DAY_MINUTES]
-    return policy.fitted(days_w, _usual_price(setup.tariff), setup.battery)
-
-
-def _usual_price(tariff: Tariff) -> FloatArray:
-    """Return the price of every half hour of the day; of a price series the mean, by UTC."""
-    slots = np.arange(0, DAY_MINUTES, SLOT_MINUTES)
-    if not isinstance(tariff, PriceSeries):
-        return tariff.price(slots, slots)
-    minutes = np.arange(tariff.starts[0], tariff.starts[-1] + tariff.step_minutes, SLOT_MINUTES)
-    price, slot = tariff.price(minutes, minutes), minutes % DAY_MINUTES // SLOT_MINUTES
-    count = np.bincount(slot, minlength=len(slots))
-    total = np.bincount(slot, price, minlength=len(slots))
-    return np.where(count > 0, total / np.maximum(count, 1), price.mean())
+    return policy.fitted(days_w, usual_price(setup.tariff), setup.battery)
 
 
 def protecting(defence: Defence, hours: str) -> Defence:

@@ -9,8 +9,10 @@ shares are those of the usable SoC range; the low recovery uses the 0.5 kW of sm
 4 kW of this one would show as a spike and use most of a day's budget. One-minute data need no change.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -18,6 +20,11 @@ from meterveil.core.arrays import BoolArray, FloatArray
 from meterveil.core.executor import Command, hold_meter
 from meterveil.core.rollout import View
 from meterveil.defenders.forecast import charge_share, soc_after
+from meterveil.defenders.level_inversion import load_beside_levels
+
+if TYPE_CHECKING:
+    from meterveil.attackers.protocol import Meter
+    from meterveil.data.simulation import Setup
 
 VERSION = 1
 """Raise it when a change alters what this defence does."""
@@ -94,3 +101,7 @@ class Nill:
             low=memory.low | too_empty,
             high_w=np.where(too_full, below_w, memory.high_w),
         )
+
+    def invert(self, meter: Meter, setup: Setup) -> FloatArray:
+        """Read the minutes in which the battery does not follow, (batch, minute)."""
+        return load_beside_levels(meter.reading_w, setup.battery)

@@ -7,8 +7,10 @@ Changed here: the step is the 0.5 kW of small batteries, not the rated power of 
 let the meter show 0 or 4 kW only); shares are those of the usable SoC range; a demand is a minute's mean.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -16,9 +18,17 @@ from meterveil.core.arrays import BoolArray, FloatArray
 from meterveil.core.executor import Command, hold_meter
 from meterveil.core.rollout import View
 from meterveil.defenders.forecast import charge_share, soc_after
+from meterveil.defenders.level_inversion import ALIKE_MINUTES, around, middle_w, within_a_step
+
+if TYPE_CHECKING:
+    from meterveil.attackers.protocol import Meter
+    from meterveil.data.simulation import Setup
 
 VERSION = 1
 """Raise it when a change alters what this defence does."""
+
+_OFTEN = 0.1
+"""Share of readings of 0 W within an hour of a minute that shows that the battery discharges."""
 
 
 class Memory(NamedTuple):
@@ -50,6 +60,11 @@ class LazyStepping:
         level_w = np.where(far | np.isnan(memory.level_w), moved_w, memory.level_w)
         return _hold(self.step_w, view, memory, Memory(level_w, charges))
 
+    def invert(self, meter: Meter, setup: Setup) -> FloatArray:
+        """Take the middle of the loads that a level is kept for, (batch, minute)."""
+        lowest_w, highest_w = within_a_step(self.step_w, meter.reading_w)
+        return middle_w(self.step_w, meter.reading_w, lowest_w, highest_w)
+
 
 @dataclass(frozen=True)
 class LazyCharging:
@@ -65,6 +80,17 @@ class LazyCharging:
         """Continue in the same direction."""
         level_w = _multiple_w(self.step_w, view.load_w, memory.charges)
         return _hold(self.step_w, view, memory, Memory(level_w, memory.charges))
+
+    def invert(self, meter: Meter, setup: Setup) -> FloatArray:
+        """Take the middle of the step above or below the reading, (batch, minute).
+
+        A load below one step shows as 0 W while the battery discharges, and never while it charges.
+        """
+        shown_w = meter.reading_w
+        discharges = np.mean(around(shown_w, 60) == 0.0, axis=2) > _OFTEN
+        lowest_w, highest_w = within_a_step(self.step_w, shown_w)
+        lowest_w, highest_w = np.where(discharges, shown_w, lowest_w), np.where(discharges, highest_w, shown_w)
+        return middle_w(self.step_w, shown_w, lowest_w, highest_w, ALIKE_MINUTES)
 
 
 @dataclass(frozen=True)
@@ -82,6 +108,11 @@ class RandomCharging:
         charges = view.chance[:, 0] < 1.0 - charge_share(view.battery, view.state.soc)
         level_w = _multiple_w(self.step_w, view.load_w, charges)
         return _hold(self.step_w, view, memory, Memory(level_w, charges))
+
+    def invert(self, meter: Meter, setup: Setup) -> FloatArray:
+        """Take the middle of the step that drawn readings jump around, (batch, minute)."""
+        lowest_w, highest_w = within_a_step(self.step_w, meter.reading_w)
+        return middle_w(self.step_w, meter.reading_w, lowest_w, highest_w, ALIKE_MINUTES)
 
 
 def _fresh(batch: int) -> Memory:

@@ -15,6 +15,7 @@ from meterveil.core.env import seen
 from meterveil.core.executor import Command, add_power, replay_signature
 from meterveil.core.rollout import View
 from meterveil.defenders.decoy_removal import load_without_decoys
+from meterveil.defenders.power_inversion import likeliest_load
 from meterveil.defenders.training_settings import Choice
 from meterveil.errors import InputError
 
@@ -103,9 +104,9 @@ class ManagerPolicy:
         return load_without_decoys(meter.reading_w, setup.library)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class QPolicy:
-    """Policy that asks every minute for the battery power of the highest value.
+    """Policy that asks every minute for the battery power of the highest value; equal to itself alone.
 
     Values are computed in double precision: in single precision a matrix product may round differently for a
     batch than for one household, and that could change a choice.
@@ -135,3 +136,7 @@ class QPolicy:
         observation = seen(view.battery, view.state, view.load_w, view.minute_of_day, view.price)
         best = np.argmax(self.values(observation.astype(np.float64)), axis=1)
         return add_power(view.library, self.powers_w[best]), memory
+
+    def invert(self, meter: Meter, setup: Setup) -> FloatArray:
+        """Find the loads that the network would answer with these readings, (batch, minute)."""
+        return likeliest_load(self, meter, setup)
