@@ -40,8 +40,12 @@ _AT_ONCE = 64
 class Valued(Protocol):
     """Policy that asks for the power of the highest value."""
 
-    powers_w: FloatArray
-    """(action,) equally spaced."""
+    @property
+    def powers_w(self) -> FloatArray:
+        """(action,) equally spaced."""
+        ...
+
+    def __hash__(self) -> int: ...
 
     def values(self, observation: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Value every action, (batch, 6) to (batch, action)."""
@@ -51,8 +55,8 @@ class Valued(Protocol):
 def likeliest_load(policy: Valued, meter: Meter, setup: Setup) -> FloatArray:
     """Find the loads that explain the readings at the least cost, (batch, minute)."""
     parts = -(-len(meter.reading_w) // _AT_ONCE)
-    pieces = zip(*(np.array_split(part, parts) for part in meter[:2]), strict=True)
-    return np.concatenate([_decoded(policy, *piece, setup) for piece in pieces])
+    pieces = zip(*(np.array_split(part, parts) for part in (meter.reading_w, meter.minute_of_day)), strict=True)
+    return np.concatenate([_decoded(policy, reading_w, clock, setup) for reading_w, clock in pieces])
 
 
 def _decoded(policy: Valued, reading_w: FloatArray, minute_of_day: IntArray, setup: Setup) -> FloatArray:
@@ -91,8 +95,8 @@ def _answers(policy: Valued, hour: int, price: float) -> npt.NDArray[np.int16]:
     minute = np.full(len(load_w), 60 * hour + 30)
     battery = Battery(budget_kwh=1.0)
     observation = seen(battery, BatteryState(soc, 1.0 - left), load_w, minute, np.full(len(load_w), price))
-    best = policy.values(observation.astype(np.float64)).argmax(axis=1)
-    return best.astype(np.int16).reshape(len(_SOCS), len(_BUDGETS), len(_LOADS_W))
+    best = np.argmax(policy.values(observation.astype(np.float64)), axis=1).astype(np.int16)
+    return best.reshape(len(_SOCS), len(_BUDGETS), len(_LOADS_W))
 
 
 def _nearest(battery: Battery, state: BatteryState) -> tuple[IntArray, IntArray]:
