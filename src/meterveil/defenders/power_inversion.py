@@ -95,8 +95,8 @@ def _answers(policy: Valued, hour: int, price: float) -> npt.NDArray[np.int16]:
     minute = np.full(len(load_w), 60 * hour + 30)
     battery = Battery(budget_kwh=1.0)
     observation = seen(battery, BatteryState(soc, 1.0 - left), load_w, minute, np.full(len(load_w), price))
-    best = np.argmax(policy.values(observation.astype(np.float64)), axis=1).astype(np.int16)
-    return best.reshape(len(_SOCS), len(_BUDGETS), len(_LOADS_W))
+    best = np.argmax(policy.values(observation.astype(np.float64)), axis=1)
+    return np.asarray(best, dtype=np.int16).reshape(len(_SOCS), len(_BUDGETS), len(_LOADS_W))
 
 
 def _nearest(battery: Battery, state: BatteryState) -> tuple[IntArray, IntArray]:
