@@ -18,6 +18,7 @@ from meterveil.core.decoys import Library
 from meterveil.data.household import Household
 from meterveil.data.simulation import Setup
 from meterveil.errors import InputError
+from meterveil.plots.curves import curves_figure
 from meterveil.plots.household import coverage_figure, household_figure
 from meterveil.plots.html import Section, figure_html, page, render, save
 from meterveil.plots.look import clock
@@ -230,3 +231,11 @@ def test_a_picture_without_kaleido_says_how_to_get_it(tmp_path, monkeypatch):
     monkeypatch.setattr("meterveil.plots.html.find_spec", lambda name: None)
     with pytest.raises(InputError, match=r"pip install -c constraints\.txt -e '\.\[pictures\]'"):
         save(library_figure(LIBRARY), tmp_path / "x.png")
+
+
+def test_curves_have_a_panel_for_each_measure_and_a_colour_for_each_house():
+    panels = {"bits": {"a": [(2.0, 1.0), (1.0, 5.0)], "b": [(1.0, 3.0)]}, "kWh": {"a": [(1.0, 2.0)]}}
+    figure = curves_figure(panels, "decoys a day", logarithmic=["bits"])
+    assert figure.data[0].x == (1.0, 2.0)
+    assert figure.data[0].line.color == figure.data[2].line.color != figure.data[1].line.color
+    assert (figure.layout.yaxis.type, figure.layout.yaxis2.type) == ("log", None)

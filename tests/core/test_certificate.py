@@ -155,6 +155,14 @@ def test_the_rest_of_a_spike_after_midnight_is_missed():
     assert found.missed[0].tolist() == [0, 5]
 
 
+def test_a_grid_below_zero_makes_each_of_its_readings_a_little_longer():
+    solar = replace(RULES, grid_bottom_w=-15_500.0)
+    meter_w = with_minutes(slice(600, 602), -2000.0)
+    plain, wide = certify(meter_w), certify(meter_w, rules=solar)
+    assert (plain.off_grid[0, 0], wide.off_grid[0, 0]) == (2, 0)
+    assert plain.bits[0, 0] - wide.bits[0, 0] == pytest.approx(2 * (16 - math.log2(63)))
+
+
 def test_private_choices_are_certified_by_the_smaller_bound():
     shy, bold = (certify(rules=replace(RULES, epsilon=epsilon)) for epsilon in (0.5, 20.0))
     assert shy.bits[0] == pytest.approx([3 * 0.5 * math.tanh(0.25) / math.log(2) + math.log2(16 / 15)])
@@ -179,6 +187,7 @@ def test_private_choices_are_certified_by_the_smaller_bound():
         ({"menu_w": (100.0, float("nan"))}, "whole watts"),
         ({"grid_w": 0.0}, "1 W or more"),
         ({"grid_w": 500.5}, "whole watts"),
+        ({"grid_bottom_w": 500.0}, "a bottom of 0 or less"),
         ({"spike_minutes": (5, 2)}, "not increasing minutes"),
         ({"spike_minutes": (0, 2)}, "not increasing minutes"),
         ({"open_modes": ("veil",)}, "not from grid, rest"),

@@ -114,6 +114,65 @@ def test_export_of_the_sun_is_stored_and_shows_the_level():
     assert found.missed.sum() == 0
 
 
+def test_export_beyond_the_charging_power_lands_on_a_grid_below_zero():
+    sunny_w = np.full((1, 30), -6100.0)
+    known = Veil(RULES).fitted([np.full(DAY, -3000.0)], np.full(48, 0.2), Battery())
+    assert known.rules.grid_bottom_w == -15_500.0
+    assert Veil(RULES).fitted([np.full(DAY, 300.0)], np.full(48, 0.2), Battery()).rules == RULES
+    for battery in (Battery(), Battery(export_limit_w=np.inf)):
+        trace, found = play(replace(known, decider=Obstinate(), rescue_kwh=0.0), sunny_w, battery)
+        assert np.all(shown(trace.meter_w) == -2500.0)
+        assert (found.missed[0, 0], found.off_grid[0, 0]) == (30, 0)
+
+
+def test_the_battery_exports_nothing_of_its_own_without_leave():
+    load_w = np.full((1, 60), -300.0)
+    load_w[0, 30:] = 40.0
+    trace, _ = played(0, load_w, battery=Battery(soc_max=0.5001, capacity_kwh=0.5))
+    assert trace.meter_w.min() >= -300.0 - 1e-9
+    assert np.all(trace.meter_w[0, 30:] >= 0.0)
+
+
+def test_minutes_without_a_reading_idle_the_battery_and_count_as_told():
+    load_w = loads(1)
+    load_w[0, 300:360] = np.nan
+    trace, found = played(2, load_w, battery=HUGE)
+    np.testing.assert_array_equal(trace.power_w[0, 300:360], 0.0)
+    assert (found.missed[0, 0], found.off_grid[0, 0]) == (60, 60)
+
+
+def test_without_a_budget_the_meter_shows_the_load_and_every_minute_counts():
+    trace, found = play(Veil(RULES), loads(1), Battery(budget_kwh=0.0))
+    np.testing.assert_array_equal(trace.meter_w, trace.load_w)
+    assert found.missed[0, 0] >= DAY - 10
+    assert found.bits[0, 0] > 15 * DAY
+
+
+def test_a_day_without_its_midnight_is_certified_with_all_its_choices():
+    """Havana skips the first hour: the first level of the day counts, although no decision time passed."""
+    clock = np.arange(60, DAY)[None]
+    scenario = replace(world(np.full((1, DAY - 60), 300.0)), minute_of_day=clock)
+    log = Logged(Veil(RULES, Obstinate(), rescue_kwh=0.0))
+    trace = rollout(log, Battery(), LIBRARY, scenario, [np.random.default_rng(0)])
+    found = log.certificate(scenario, trace)
+    assert found.bits[0, 0] == pytest.approx(3 * math.log2(7) + math.log2(16 / 15))
+
+
+def test_a_small_battery_hides_what_it_can_and_its_certificate_counts_the_rest():
+    home = household(np.random.default_rng(1), 5, FIRST_DAY)
+    record = record_of(home.aggregate_w[: 4 * DAY].reshape(4, DAY), RULES)
+    kwh, watts, budget_kwh = np.array([[1.0, 1000.0, 1.0], [2.0, 1000.0, 2.0], [8.0, 4000.0, 8.0]]).T
+    batteries = Battery(capacity_kwh=kwh, charge_w=watts, discharge_w=watts, budget_kwh=budget_kwh)
+    load_w = np.repeat(home.aggregate_w[None, 4 * DAY :], 3, axis=0)
+    trace, found = play(Veil(RULES, record=record), load_w, batteries, seeds=[0] * 3)
+    assert np.all(np.abs(trace.power_w).max(axis=1) <= watts)
+    assert np.all(np.abs(trace.power_w).sum(axis=1) / 60_000 <= budget_kwh + 1e-9)
+    missed, bits = found.missed[:, 0], found.bits[:, 0]
+    assert DAY > missed[0] > missed[1] > missed[2]
+    assert bits[0] > bits[1] > bits[2]
+    assert np.all(bits >= 5 * missed)
+
+
 def test_a_battery_that_runs_out_is_rescued_by_another_level():
     load_w = np.full((1, 600), 900.0)
     rescued, without = (
@@ -389,6 +448,11 @@ def test_the_usual_price_of_a_series_is_its_mean_by_time_of_day():
     price = knowing(Veil(), [], Setup(LIBRARY, tariff=series)).price
     assert price[0] == pytest.approx(0.1)
     assert price[-1] == pytest.approx(0.2)
+
+
+def test_a_menu_that_an_idle_house_cannot_show_is_refused():
+    with pytest.raises(InputError, match="begins at 100 W, above the charging power of 50 W"):
+        knowing(Veil(RULES), [], Setup(LIBRARY, Battery(charge_w=50.0)))
 
 
 def test_a_menu_above_the_import_limit_is_refused():

@@ -59,6 +59,8 @@ class Rules:
     """Where the battery cannot follow, the meter shows a multiple of it, if one is in reach."""
     grid_top_w: float = 15_500.0
     """Highest reading on the grid."""
+    grid_bottom_w: float = 0.0
+    """Lowest reading on the grid, below 0 for a household that exports solar power."""
     epsilon: float | None = None
     """Scheduled choices are drawn so that each is epsilon-differentially private; None: the best level."""
     open_modes: tuple[str, ...] = ()
@@ -87,9 +89,11 @@ class Rules:
         whole = all(0.0 <= level <= _LARGEST_W and level == round(level) for level in menu)
         if len(menu) < 2 or not whole or list(menu) != sorted(set(menu)):
             raise InputError(f"menu {menu} is not two or more increasing levels in whole watts, 0 W or more")
-        if not 1.0 <= self.grid_w <= self.grid_top_w <= _LARGEST_W or self.grid_w != round(self.grid_w):
+        in_order = 1.0 <= self.grid_w <= self.grid_top_w <= _LARGEST_W and -_LARGEST_W <= self.grid_bottom_w <= 0.0
+        if not in_order or self.grid_w != round(self.grid_w):
             raise InputError(
-                f"grid of {self.grid_w} W up to {self.grid_top_w} W: give whole watts, 1 W or more, and a top above it"
+                f"grid of {self.grid_w} W from {self.grid_bottom_w} to {self.grid_top_w} W: give whole watts, 1 W or "
+                "more, a top above it, and a bottom of 0 or less"
             )
         if self.epsilon is not None and not 0.0 < self.epsilon < math.inf:
             raise InputError(f"epsilon is {self.epsilon}; give a number above 0, or None to take the best level")
@@ -132,7 +136,7 @@ class Rules:
     @property
     def grid_bits(self) -> float:
         """Code of a reading on the grid."""
-        return math.log2(self.grid_top_w // self.grid_w + 1.0)
+        return math.log2(self.grid_top_w // self.grid_w + -self.grid_bottom_w // self.grid_w + 1.0)
 
     def scheduled(self, minute_of_day: IntArray) -> BoolArray:
         """Tell which minutes begin with a scheduled choice."""
@@ -157,7 +161,8 @@ class Rules:
     def on_grid(self, shown_w: FloatArray) -> BoolArray:
         """Tell which readings are on the grid."""
         with np.errstate(invalid="ignore"):
-            return np.asarray((shown_w >= 0.0) & (shown_w <= self.grid_top_w) & (shown_w % self.grid_w == 0.0))
+            inside = (shown_w >= self.grid_bottom_w) & (shown_w <= self.grid_top_w)
+            return np.asarray(inside & (shown_w % self.grid_w == 0.0))
 
 
 def hours_of(text: str) -> tuple[tuple[int, int], ...]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
@@ -39,6 +39,10 @@ HEATING_W = dict.fromkeys(("washing_machine", "washer_dryer"), synthetic.MEDIAN_
 
 PARTLY_ON_W = min(ON_THRESHOLD_W.values())
 """A minute beside an event is partial, not standby, from the lowest power that counts as on (D10)."""
+
+
+_LONGEST = 1440
+"""Most minutes of a signature."""
 
 
 @dataclass(frozen=True)
@@ -129,6 +133,33 @@ def choose(uses: Iterable[Signature], size: int = SIZE) -> tuple[Signature, ...]
             taken[use.name, use.house] += 1
             chosen.append(use)
     return tuple(chosen)
+
+
+def own_uses(days_w: Sequence[FloatArray], above_w: float = 1000.0, longest: int = 60) -> Library:
+    """Learn signatures from a household's own meter, without sub-meters: what rises so far above the day's median."""
+    uses: list[tuple[str, FloatArray]] = []
+    for watts in days_w:
+        for start, end in find_events(watts - np.nanmedian(watts), above_w):
+            rise_w = watts[start:end] - min(watts[start - 1], watts[min(end, len(watts) - 1)])
+            if start > 0 and end - start <= longest and rise_w[0] >= 1.0:
+                uses.append((f"own use {len(uses) + 1}", np.maximum(np.round(rise_w), 0.0)))
+    if not uses:
+        raise InputError(f"no use of {above_w:g} W or more is in these {len(days_w)} days; give more days or a library")
+    return Library.of(uses, "uses of the household's own meter")
+
+
+def composites(library: Library, count: int, rng: np.random.Generator) -> Library:
+    """Add signatures of two appliances that overlap, such as a kettle while the oven runs."""
+    singles = library.signatures()
+    made = []
+    for _ in range(count):
+        (first, first_w), (second, second_w) = (singles[number] for number in rng.integers(len(singles), size=2))
+        offset = int(rng.integers(len(first_w)))
+        watts = np.zeros(min(max(len(first_w), offset + len(second_w)), _LONGEST))
+        watts[: len(first_w)] += first_w
+        watts[offset : offset + len(second_w)] += second_w[: len(watts) - offset]
+        made.append((f"{first} and {second}", watts))
+    return Library.of([*singles, *made], f"{library.source}, with composites")
 
 
 def build(households: Mapping[int, Household], days: Mapping[int, Days] = LIBRARY_DAYS) -> Collection:

@@ -75,15 +75,24 @@ class Veil:
     def fitted(self, days_w: Sequence[FloatArray], price: FloatArray, battery: Battery) -> Self:
         """Return the veil with the record of the latest of these days, 1440 minutes each.
 
-        Without a day that is known well it keeps its record. `price` is that of every half hour.
+        Without a day that is known well it keeps its record. `price` is that of every half hour. The grid goes below 0
+        if one of the days exports.
         """
         self._check_reach(battery)
         known = [load_w for load_w in days_w if np.isfinite(load_w).mean() >= _WELL_KNOWN][-_RECORDED_DAYS:]
         record = complete(record_of(np.stack(known), self.rules)) if known else self.record
-        return replace(self, record=record, price=tuple(price.tolist()))
+        exports = any(np.nanmin(load_w) < -self.rules.grid_w for load_w in known)
+        rules = replace(self.rules, grid_bottom_w=-self.rules.grid_top_w) if exports else self.rules
+        return replace(self, rules=rules, record=record, price=tuple(price.tolist()))
 
     def _check_reach(self, battery: Battery) -> None:
-        """Refuse a menu with a level that the grid connection never allows."""
+        """Refuse a menu with a level that the grid connection never allows, or that an idle house cannot show."""
+        lowest_w, charge_w = self.rules.menu_w[0], np.min(battery.charge_w)
+        if lowest_w > charge_w:
+            raise InputError(
+                f"the menu begins at {lowest_w:g} W, above the charging power of {charge_w:g} W: the battery could not "
+                "hold it in an empty house; give lower levels"
+            )
         top_w, limit_w = self.rules.menu_w[-1], np.min(battery.import_limit_w)
         if top_w > limit_w:
             raise InputError(
@@ -201,7 +210,7 @@ class Veil:
         battery = view.battery
         lacks_kwh = ((np.asarray(battery.soc_min) + battery.soc_max) / 2.0 - view.state.soc) * battery.capacity_kwh
         wanted_w = view.load_w + lacks_kwh * (1000.0 / _REFILL_HOURS)
-        return np.clip(np.round(wanted_w / self.rules.grid_w) * self.rules.grid_w, 0.0, None)
+        return np.clip(np.round(wanted_w / self.rules.grid_w) * self.rules.grid_w, self.rules.grid_bottom_w, None)
 
     def _running_out(self, view: View, level_w: FloatArray) -> BoolArray:
         """Tell where the SoC range is nearly exhausted in the direction in which it moves."""
@@ -223,7 +232,8 @@ class Veil:
         above_w = np.ceil((view.load_w + lowest_w) / grid_w - 1e-9) * grid_w
         below_w = np.floor((view.load_w + highest_w) / grid_w + 1e-9) * grid_w
         near_w = np.where(request_w < lowest_w, above_w, below_w)
-        lands = ~np.isnan(request_w) & (above_w <= below_w) & (near_w >= 0.0) & (near_w <= self.rules.grid_top_w)
+        on_grid = (near_w >= self.rules.grid_bottom_w) & (near_w <= self.rules.grid_top_w)
+        lands = ~np.isnan(request_w) & (above_w <= below_w) & on_grid
         held = hold_meter(view.library, np.where(follows, target_w, np.where(lands, near_w, 0.0)))
         return held._replace(hold=follows | lands)
 

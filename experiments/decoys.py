@@ -1,0 +1,216 @@
+"""Measure what decoys of the veil do, and whether they look real: `python -m experiments.decoys`.
+
+Makes results/study_decoys.csv, docs/img/decoys.png and a table of docs/veil.md: certified bits, headline of fixed
+attackers, energy and cost against the number of decoys a day, on the paper's test days (five seeds); and how well a
+nearest-neighbour classifier tells the uses that the veiled meter shows from those of the bare meter, on up to 14 other
+days of each house (0.5: not at all). Signatures, their hours and thresholds come from the training days.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Sequence
+from datetime import timedelta
+from pathlib import Path
+from typing import NamedTuple, cast
+
+import numpy as np
+
+from experiments import study
+from meterveil.bench.cases import headline
+from meterveil.bench.evaluate import Spec, evaluate, measure_undefended
+from meterveil.bench.trial import protocol_trial
+from meterveil.core.arrays import FloatArray
+from meterveil.core.decoys import Library
+from meterveil.core.rollout import rollout
+from meterveil.core.scenario import stack
+from meterveil.data.cache import key_of, library_versions
+from meterveil.data.files import data_folder
+from meterveil.data.household import Household
+from meterveil.data.load import load
+from meterveil.data.protocols import PROTOCOLS, Protocol
+from meterveil.data.signatures import composites, find_events, own_uses
+from meterveil.data.signatures import library as read_library
+from meterveil.data.simulation import Setup, span
+from meterveil.data.splits import consecutive_pieces, only_days
+from meterveil.defenders import version_of
+from meterveil.defenders.defence import Defence, knowing
+from meterveil.defenders.veil.dice import Dice, hours_of_use
+from meterveil.defenders.veil.policy import Veil
+from meterveil.plots.curves import curves_figure
+from meterveil.plots.html import save
+
+NAME = "decoys"
+RATES = (0.0, 5.0, 10.0, 15.0, 20.0, 40.0)
+"""Decoys a day of the paper's library, at any hour."""
+OTHERS_RATE = 15.0
+RISE_W = 1000.0
+"""What a use must rise by to be seen as one."""
+MOST_DAYS = 14
+NEIGHBOURS = 7
+TITLES = {"redd": "REDD 2", "ukdale": "UK-DALE 1"}
+HEADS = {
+    "rmse_increase_percent": ("RMSE Inc. of fixed attackers", "{:+.0f} %"),
+    "f1_reduction_percent": ("F1 Red.", "{:.0f} %"),
+    "certified_bits_median": ("bits, median", "{:,.1f}"),
+    "throughput_kwh": ("kWh a day", "{:.2f}"),
+    "soc_neutral_cost": ("SoC-neutral cost", "{:+.2f}"),
+    "two_sample_auc": ("decoy or real use (AUC)", "{:.2f}"),
+}
+
+
+class Kind(NamedTuple):
+    """Signatures and hours of decoys, learned from training days."""
+
+    library: Library
+    hours: tuple[float, ...]
+
+
+def kinds(base: Library, training_w: FloatArray) -> dict[str, Kind]:
+    """Return the kinds of decoys to compare, by name; `training_w` is (day, 1440)."""
+    usual, always = hours_of_use(training_w, RISE_W), Dice().hours
+    rng = np.random.default_rng(0)
+    own = own_uses(list(training_w), RISE_W)
+    return {
+        "library": Kind(base, always),
+        "library, usual hours": Kind(base, usual),
+        "composites, usual hours": Kind(composites(base, base.size, rng), usual),
+        "own uses, usual hours": Kind(own, usual),
+        "own uses and composites, usual hours": Kind(composites(own, own.size // 4, rng), usual),
+    }
+
+
+def measure(asked: argparse.Namespace) -> None:
+    """Measure every kind and rate in both houses, and record each as soon as it is finished."""
+    for name in asked.on:
+        protocol = PROTOCOLS[name]
+        home = load(data_folder(asked.data) / protocol.dataset, protocol.house)
+        training = only_days(home, protocol.training)
+        days_w = [training.day(day).aggregate_w for day in training.days()]
+        known_w = np.stack([watts for watts in days_w if len(watts) == 1440 and np.isfinite(watts).mean() > 0.9])
+        every = kinds(read_library(asked.library), np.nan_to_num(known_w, nan=float(np.nanmedian(known_w))))
+        wanted = [("library", rate) for rate in RATES] + [(kind, OTHERS_RATE) for kind in every if kind != "library"]
+        for kind, rate in wanted:
+            setup = Setup(every[kind].library)
+            veil = Veil(dice=Dice(rate / 1440, every[kind].hours))
+            row = f"{kind}, {rate:g} a day" if rate else "no decoys"
+            rows = [
+                {"dataset": name, "row": row, "x": rate, "metric": metric, "value": value}
+                for metric, value in figures(protocol, home, setup, veil, asked.attackers)
+            ]
+            settings = {
+                "defence": "veil",
+                "version": version_of("veil"),
+                "row": row,
+                "attackers": list(asked.attackers),
+                "library": setup.library.digest()[:12],
+                "versions": dict(library_versions("numpy")),
+            }
+            study.record(asked.results, NAME, f"{NAME}_{key_of({**settings, 'on': name})[:12]}", rows, settings)
+
+
+def figures(
+    protocol: Protocol, home: Household, setup: Setup, veil: Veil, attackers: Sequence[str]
+) -> Iterator[tuple[str, float]]:
+    """Yield the figures of the paper's test day, and of decoys on other days."""
+    trial = protocol_trial(protocol, home, "paper", 0)
+    spec = Spec(trial, setup, {"fixed": tuple(attackers)})
+    undefended = measure_undefended(spec, {trial.test.key: home}, workers=1)
+    result = evaluate(undefended, Defence("veil", (veil,)), workers=1)
+    yield "rmse_increase_percent", headline(result.cases["fixed"], "rmse").value
+    yield "f1_reduction_percent", headline(result.cases["fixed"], "f1").value
+    if certified := result.masked.certificate:
+        yield "certified_bits_median", float(np.median(certified.bits))
+    yield "throughput_kwh", float(result.masked.physical.throughput_kwh.mean())
+    yield "soc_neutral_cost", float(result.masked.physical.soc_neutral_cost.mean())
+    if veil.dice.rate == OTHERS_RATE / 1440:
+        yield "two_sample_auc", two_sample_auc(protocol, home, setup, veil)
+
+
+def two_sample_auc(protocol: Protocol, home: Household, setup: Setup, veil: Veil) -> float:
+    """Compare the uses that the veiled meter shows with those of the bare meter, on days that are held out."""
+    held_out = protocol.held_out(home, min_days=1)[:MOST_DAYS]
+    bare = home.select([])
+    fitted = cast(Veil, knowing(veil, [only_days(bare, protocol.training)], setup))
+    pieces = [
+        span(piece, piece.days()[0], piece.days()[-1] + timedelta(days=1), setup.tariff, lead=0)
+        for piece in consecutive_pieces(bare, held_out)
+    ]
+    scenario = stack(pieces)
+    rngs = [np.random.default_rng([11, row]) for row in range(scenario.batch)]
+    trace = rollout(fitted, setup.battery, setup.library, scenario, rngs)
+    shown, real = (
+        np.concatenate([uses(row_w, clock) for row_w, clock in zip(watts, scenario.minute_of_day, strict=True)])
+        for watts in (trace.meter_w, trace.load_w)
+    )
+    return separation(shown, real, np.random.default_rng(0))
+
+
+def uses(watts: FloatArray, clock: FloatArray) -> FloatArray:
+    """Describe what rises above the median: minutes, mean, highest and first power, spread, time of day; (use, 7)."""
+    found = []
+    for start, end in find_events(watts - np.nanmedian(watts), RISE_W):
+        rise_w = watts[start:end] - watts[start - 1] if start else watts[start:end]
+        angle = 2.0 * np.pi * clock[start] / 1440.0
+        day = np.cos(angle), np.sin(angle)
+        found.append([np.log(end - start), rise_w.mean(), rise_w.max(), rise_w[0], rise_w.std(), *day])
+    return np.array(found).reshape(-1, 7)
+
+
+def separation(first: FloatArray, second: FloatArray, rng: np.random.Generator) -> float:
+    """Return the area under the ROC curve of a nearest-neighbour classifier, trained on one half of both samples."""
+    count = min(len(first), len(second))
+    halves = [np.array_split(rng.permutation(sample)[:count], 2) for sample in (first, second)]
+    train, test = (np.concatenate([pair[half] for pair in halves]) for half in (0, 1))
+    known, truth = (np.repeat([0, 1], [len(pair[half]) for pair in halves]) for half in (0, 1))
+    centre, scale = train.mean(axis=0), np.maximum(train.std(axis=0), 1e-9)
+    gap = (((train - centre) / scale)[None] - ((test - centre) / scale)[:, None]) ** 2
+    nearest = np.argsort(gap.sum(axis=2), axis=1)[:, :NEIGHBOURS]
+    votes = known[nearest].mean(axis=1)
+    pairs = votes[truth == 1][:, None] - votes[truth == 0][None]
+    return float(np.mean((pairs > 0.0) + 0.5 * (pairs == 0.0)))
+
+
+def draw(asked: argparse.Namespace) -> None:
+    """Draw the figures against the rate, and write the table."""
+    table = study.read(asked.results, NAME)
+    by_rate = table[table["row"].str.startswith(("library, ", "no decoys")) & ~table["row"].str.contains("usual")]
+    panels: dict[str, dict[str, list[tuple[float, float]]]] = {}
+    for metric in ("rmse_increase_percent", "certified_bits_median", "throughput_kwh"):
+        part = by_rate[by_rate["metric"] == metric]
+        panels[HEADS[metric][0]] = {
+            title: list(zip(rows["x"], rows["value"], strict=True))
+            for name, title in TITLES.items()
+            if len(rows := part[part["dataset"] == name]) > 0
+        }
+    title = "Decoys of the veil: what they do to fixed attackers, and what they take"
+    save(curves_figure(panels, "decoys a day", title, ["bits, median"]), asked.pictures / "decoys.png", width=760)
+    values = table.set_index(["dataset", "row", "metric"])["value"]
+    lines: list[list[str]] = []
+    for name, row in dict.fromkeys(
+        zip(*(table.sort_values("x")[column] for column in ("dataset", "row")), strict=True)
+    ):
+        cells = [
+            pattern.format(values[name, row, metric]) if (name, row, metric) in values.index else "-"
+            for metric, (_, pattern) in HEADS.items()
+        ]
+        lines.append([TITLES[name], row, *cells])
+    head = ["house", "decoys", *(head for head, _ in HEADS.values())]
+    page = asked.page.read_text()
+    asked.page.write_text(study.put(page, "decoys", study.table(head, sorted(lines), texts=2)))
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Parse the options and measure."""
+    parser = study.options(__doc__ or "")
+    parser.add_argument("--on", nargs="+", default=list(TITLES), choices=list(TITLES))
+    parser.add_argument("--attackers", nargs="+", default=["co", "fhmm"], help="fixed attackers")
+    parser.add_argument("--page", type=Path, default=Path("docs/veil.md"), help="page with the table")
+    asked = parser.parse_args(arguments)
+    if not asked.picture:
+        measure(asked)
+    draw(asked)
+
+
+if __name__ == "__main__":
+    main()
