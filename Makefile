@@ -53,6 +53,8 @@ figures: bench                 ## draw every picture and fill every table of REA
 	$(BIN)/python -m experiments.demo_picture
 	$(BIN)/meterveil report --leaderboards docs/img
 	$(BIN)/python -m experiments.battery_chart --picture
+	$(BIN)/python -m experiments.decoys --picture
+	$(BIN)/python -m experiments.small_batteries --picture
 	$(BIN)/python -m experiments.alignment --picture
 	$(BIN)/python -m experiments.behaviour --picture
 	$(BIN)/python -m experiments.training_observations --picture
@@ -77,6 +79,8 @@ reproduce: $(VENV)/.dev        ## measure every table of the paper and every stu
 	$(BIN)/python -m experiments.crossing --library out/library.json
 	$(BIN)/python -m experiments.seconds --library out/library.json
 	$(BIN)/python -m experiments.battery_chart
+	$(BIN)/python -m experiments.decoys --library out/library.json
+	$(BIN)/python -m experiments.small_batteries
 	$(BIN)/python -m experiments.adaptive_curve redd random_equal
 	$(BIN)/python -m experiments.adaptive_curve redd random_equal --attackers seq2point --epochs 3 10 30
 	$(BIN)/python -m experiments.alignment --library out/library.json

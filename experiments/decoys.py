@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import NamedTuple, cast
 
 import numpy as np
+import pandas as pd
 
 from experiments import study
 from meterveil.bench.cases import headline
@@ -35,7 +36,7 @@ from meterveil.data.simulation import Setup, span
 from meterveil.data.splits import consecutive_pieces, only_days
 from meterveil.defenders import version_of
 from meterveil.defenders.defence import Defence, knowing
-from meterveil.defenders.veil.dice import Dice, hours_of_use
+from meterveil.defenders.veil.dice import ANY_HOUR, Dice, hours_of_use
 from meterveil.defenders.veil.policy import Veil
 from meterveil.plots.curves import curves_figure
 from meterveil.plots.html import save
@@ -68,7 +69,7 @@ class Kind(NamedTuple):
 
 def kinds(base: Library, training_w: FloatArray) -> dict[str, Kind]:
     """Return the kinds of decoys to compare, by name; `training_w` is (day, 1440)."""
-    usual, always = hours_of_use(training_w, RISE_W), Dice().hours
+    usual, always = hours_of_use(training_w, RISE_W), ANY_HOUR
     rng = np.random.default_rng(0)
     own = own_uses(list(training_w), RISE_W)
     return {
@@ -172,8 +173,9 @@ def separation(first: FloatArray, second: FloatArray, rng: np.random.Generator) 
 
 
 def draw(asked: argparse.Namespace) -> None:
-    """Draw the figures against the rate, and write the table."""
+    """Write the table, and draw the figures against the rate."""
     table = study.read(asked.results, NAME)
+    asked.page.write_text(study.put(asked.page.read_text(), "decoys", page_table(table)))
     by_rate = table[table["row"].str.startswith(("library, ", "no decoys")) & ~table["row"].str.contains("usual")]
     panels: dict[str, dict[str, list[tuple[float, float]]]] = {}
     for metric in ("rmse_increase_percent", "certified_bits_median", "throughput_kwh"):
@@ -185,19 +187,20 @@ def draw(asked: argparse.Namespace) -> None:
         }
     title = "Decoys of the veil: what they do to fixed attackers, and what they take"
     save(curves_figure(panels, "decoys a day", title, ["bits, median"]), asked.pictures / "decoys.png", width=760)
-    values = table.set_index(["dataset", "row", "metric"])["value"]
-    lines: list[list[str]] = []
-    for name, row in dict.fromkeys(
-        zip(*(table.sort_values("x")[column] for column in ("dataset", "row")), strict=True)
-    ):
+
+
+def page_table(table: pd.DataFrame) -> str:
+    """Write the table of the page: the rates first, then other kinds of decoys."""
+    values = table.set_index(["dataset", "row", "metric"])["value"].to_dict()
+    ordered = table.assign(other=table["row"].str.contains("usual")).sort_values(["dataset", "other", "x", "row"])
+    lines = []
+    for name, row in dict.fromkeys(zip(ordered["dataset"], ordered["row"], strict=True)):
         cells = [
-            pattern.format(values[name, row, metric]) if (name, row, metric) in values.index else "-"
+            pattern.format(values[name, row, metric]) if (name, row, metric) in values else "-"
             for metric, (_, pattern) in HEADS.items()
         ]
         lines.append([TITLES[name], row, *cells])
-    head = ["house", "decoys", *(head for head, _ in HEADS.values())]
-    page = asked.page.read_text()
-    asked.page.write_text(study.put(page, "decoys", study.table(head, sorted(lines), texts=2)))
+    return study.table(["house", "decoys", *(head for head, _ in HEADS.values())], lines, texts=2)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from worlds import LIBRARY
 
-from meterveil.defenders.veil.dice import SLOTS, Dice, hours_of_use
+from meterveil.defenders.veil.dice import ANY_HOUR, SLOTS, Dice, hours_of_use
 from meterveil.errors import InputError
 
 HOUSES = 400
@@ -42,6 +42,14 @@ def test_usual_hours_come_from_the_rises_of_earlier_days_and_no_hour_is_impossib
     hours = np.array(hours_of_use(days_w, 1000.0))
     assert hours.argmax() == 14
     assert hours.min() > 0.0
+
+
+def test_hours_are_learned_once_and_given_ones_are_kept():
+    days_w = np.full((2, 1440), 200.0)
+    days_w[:, 600:610] = 2500.0
+    assert np.argmax(Dice(0.01).fitted(days_w).hours) == 20
+    assert Dice(0.01, ANY_HOUR).fitted(days_w).hours == ANY_HOUR
+    assert Dice().fitted(days_w) == Dice()
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from meterveil.defenders.veil.dice import Dice
 from meterveil.defenders.veil.heuristic import Heuristic
 from meterveil.defenders.veil.planner import Planner
 from meterveil.defenders.veil.policy import Logged, Veil, drawn, probabilities
-from meterveil.defenders.veil.situation import record_of, shipped_record
+from meterveil.defenders.veil.situation import Situation, record_of, shipped_record
 from meterveil.errors import InputError
 
 DAY = 1440
@@ -369,13 +369,29 @@ def test_a_meter_that_shows_all_choices_tells_exactly_their_bits():
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 5.0])
 def test_no_history_changes_the_probability_of_a_private_choice_by_more_than_its_epsilon(epsilon):
     rng = np.random.default_rng(0)
-    extreme = np.array([[1e9, -1e9, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0], [-1e-12, 1e-12, 0.0, 1.0]])
+    broken = [[np.nan, 1.0, 2.0, 3.0], [np.nan] * 4, [np.inf, 0.0, -np.inf, 1.0]]
+    extreme = np.array([[1e9, -1e9, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0], [-1e-12, 1e-12, 0.0, 1.0], *broken])
     scores = np.concatenate([extreme, rng.normal(size=(200, 4)) * 10.0 ** rng.uniform(-6, 6, (200, 1))])
     chosen = probabilities(scores, epsilon)
     np.testing.assert_allclose(chosen.sum(axis=1), 1.0)
     assert (chosen.max(axis=0) / chosen.min(axis=0)).max() <= math.exp(epsilon) * (1 + 1e-12)
     kl = np.sum(chosen[:, None] * np.log(chosen[:, None] / chosen[None]), axis=2)
     assert kl.max() <= epsilon * math.tanh(epsilon / 2.0) + 1e-12
+
+
+@pytest.mark.parametrize("decider", [Heuristic(), Planner()])
+def test_extreme_histories_of_a_household_stay_within_epsilon_of_each_other(decider):
+    loads_w = np.array([0.0, 1e5, -1e5, 300.0])
+    days_w = np.repeat(np.repeat(loads_w[:, None, None], 2, axis=1), DAY, axis=2)
+    days_w[3, :, ::2] = 9000.0
+    recent = np.repeat(record_of(days_w, RULES), 4, axis=0)
+    soc, left_kwh = np.tile([0.1, 0.9, 0.1, 0.9], 4), np.tile([0.0, 0.0, 8.0, 8.0], 4)
+    fields = {name: np.full(16, value) for name, value in vars(Battery()).items()}
+    clock, price = np.full(16, 420), np.full(48, 0.2)
+    scores = decider.scores(Situation(RULES, Battery(**fields), soc, left_kwh, clock, recent, price))
+    assert len(np.unique(scores.argmax(axis=1))) > 1
+    chosen = probabilities(scores, 1.0)
+    assert 1.5 < (chosen.max(axis=0) / chosen.min(axis=0)).max() <= math.e * (1 + 1e-12)
 
 
 def test_draws_follow_their_probabilities():

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import dataclass, replace
+from typing import NamedTuple, Self
 
 import numpy as np
 
@@ -13,6 +13,10 @@ from meterveil.core.decoys import Library
 from meterveil.errors import InputError
 
 SLOTS = DAY_MINUTES // SLOT_MINUTES
+
+
+ANY_HOUR = (1.0,) * SLOTS
+"""Weights of decoys that start at any hour alike."""
 
 
 class Running(NamedTuple):
@@ -29,15 +33,15 @@ class Dice:
 
     rate: float = 0.0
     """Mean probability to start a signature of the library in a minute without a decoy."""
-    hours: tuple[float, ...] = (1.0,) * SLOTS
-    """Weight of each half hour of the day: public, or learned from earlier days, never from the present one."""
+    hours: tuple[float, ...] = ()
+    """Weight of each half hour of the day; empty: those of the household's earlier days, and any hour without them."""
     spike_rate: float = 0.0
     """The same for a spike as high as those of the load."""
     spike_minutes: tuple[int, ...] = (5, 10, 15)
     """Lengths of such spikes, all as likely."""
 
     def __post_init__(self) -> None:
-        weights = np.asarray(self.hours, dtype=np.float64)
+        weights = np.asarray(self.hours or ANY_HOUR, dtype=np.float64)
         if weights.shape != (SLOTS,) or not np.all(weights >= 0.0) or not 0.0 < weights.sum() < np.inf:
             raise InputError(
                 f"hours of decoys are {SLOTS} weights, one for each half hour, 0 or more; got {self.hours}"
@@ -55,6 +59,10 @@ class Dice:
     def off(self) -> bool:
         """Whether there are no decoys at all."""
         return self.rate == 0.0 and self.spike_rate == 0.0
+
+    def fitted(self, days_w: FloatArray) -> Self:
+        """Learn the hours from earlier days, (day, 1440), unless they are given."""
+        return self if self.off or self.hours else replace(self, hours=hours_of_use(days_w, USE_W))
 
     def mean_w(self, library: Library, height_w: float) -> float:
         """Return the mean power that decoys add, with spikes of this height."""
@@ -76,7 +84,8 @@ class Dice:
         elapsed = running.elapsed + 1
         runs = (before < library.size) & (elapsed < library.lengths[before])
         left = np.maximum(running.spike_left - 1, 0)
-        weight = np.asarray(self.hours)[minute_of_day // SLOT_MINUTES] / np.mean(self.hours)
+        weights = np.asarray(self.hours or ANY_HOUR)
+        weight = weights[minute_of_day // SLOT_MINUTES] / weights.mean()
         free = ~runs & (left == 0) & ~quiet
         starts = free & (chance[:, 0] < self.rate * weight)
         spikes = free & ~starts & (chance[:, 0] < (self.rate + self.spike_rate) * weight)
@@ -94,5 +103,7 @@ def hours_of_use(days_w: FloatArray, above_w: float) -> tuple[float, ...]:
     return tuple((around + max(float(around.mean()), 1.0) * _EVERY_HOUR).tolist())
 
 
+USE_W = 1000.0
+"""Rise of the load that counts as a use."""
 _EVERY_HOUR = 0.05
 """Share of the mean weight that every half hour has, so that no time of day betrays that a use was real."""

@@ -32,13 +32,14 @@ from meterveil.defenders.veil.situation import (
 )
 from meterveil.errors import InputError
 
-VERSION = 2
+VERSION = 3
 """Raise it when a change alters what this defence does."""
 
 _RECORDED_DAYS = 14
 """Most days that a decider looks back on."""
 _REFILL_HOURS = 12.0
 """Time in which a block on the grid brings the charge to the middle of its range."""
+_LARGEST_SCORE = 1e100
 _WELL_KNOWN = 0.5
 """Smallest share of known minutes of a day that is recorded."""
 
@@ -76,14 +77,15 @@ class Veil:
         """Return the veil with the record of the latest of these days, 1440 minutes each.
 
         Without a day that is known well it keeps its record. `price` is that of every half hour. The grid goes below 0
-        if one of the days exports.
+        if one of the days exports, and decoys keep the usual hours of uses.
         """
         self._check_reach(battery)
         known = [load_w for load_w in days_w if np.isfinite(load_w).mean() >= _WELL_KNOWN][-_RECORDED_DAYS:]
         record = complete(record_of(np.stack(known), self.rules)) if known else self.record
         exports = any(np.nanmin(load_w) < -self.rules.grid_w for load_w in known)
         rules = replace(self.rules, grid_bottom_w=-self.rules.grid_top_w) if exports else self.rules
-        return replace(self, rules=rules, record=record, price=tuple(price.tolist()))
+        dice = self.dice.fitted(np.stack(known)) if known else self.dice
+        return replace(self, rules=rules, record=record, price=tuple(price.tolist()), dice=dice)
 
     def _check_reach(self, battery: Battery) -> None:
         """Refuse a menu with a level that the grid connection never allows, or that an idle house cannot show."""
@@ -249,8 +251,9 @@ def probabilities(scores: FloatArray, epsilon: float) -> FloatArray:
     """Return the probability of each choice; no history can change one by more than a factor of exp(epsilon).
 
     The utility of a choice is one minus the share of the scores' spread that it falls short of the best by, so it
-    lies between 0 and 1 whatever the load did.
+    lies between 0 and 1 whatever the load did; a score that is no number counts as the worst.
     """
+    scores = np.clip(np.nan_to_num(scores, nan=-_LARGEST_SCORE), -_LARGEST_SCORE, _LARGEST_SCORE)
     best, worst = scores.max(axis=1, keepdims=True), scores.min(axis=1, keepdims=True)
     utility = 1.0 - (best - scores) / np.maximum(best - worst, 1e-9)
     weight = np.exp(epsilon / 2.0 * utility)
