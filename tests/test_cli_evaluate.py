@@ -44,6 +44,18 @@ def test_a_negative_leak_of_a_fixed_attacker_is_shown_as_misled(tmp_path):
     assert "misled" not in shown["none"].lower()
 
 
+def test_the_load_can_be_the_sum_of_the_sub_meters_and_the_charge_any(tmp_path):
+    quick = ("--attackers", "co", "--threat", "fixed", "--seeds", 2, "--workers", 1, "--out", tmp_path / "o")
+    result = run("none", *quick, "--aggregate", "submeters", "--soc-start", 0.8, "--results", tmp_path / "r")
+    assert result.exit_code == 0, result.output
+    table = results.read(tmp_path / "r")
+    assert set(table["aggregate"]) == {"submeters"}
+    assert set(results.where(table, metric="soc_end")["value"]) == {0.8}
+    [described] = results.read_runs(tmp_path / "r").values()
+    assert described.settings["soc_start"] == 0.8
+    assert "total cost" in (tmp_path / "o" / "evaluate.html").read_text()
+
+
 def test_by_default_nothing_is_recorded_among_the_kept_results(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     result = run("none", "--attackers", "co", "--threat", "fixed", "--seeds", 2, "--workers", 1)
@@ -76,6 +88,9 @@ def test_every_figure_is_a_row_of_the_table_of_results(compared):
         ),
         (("flat", "--on", "redd"), "no folder of data sets is named; pass --data or set METERVEIL_DATA"),
         (("flat", "--tariff", "cheap"), "no tariff 'cheap'"),
+        (("flat", "--choice", "greedy"), "flat is no trained manager, which alone has a choice"),
+        (("flat", "--aggregate", "roof"), "no --aggregate 'roof'; known are mains, submeters, active"),
+        (("flat", "--aggregate", "active"), "both read W, so there is no active power to estimate"),
         (("flat", "--against", "nill"), "--against nill is not among the defences; name one of them"),
     ],
 )

@@ -176,7 +176,11 @@ def test_days_that_a_defence_was_trained_on_are_named(trained, tmp_path):
         (("--method", "ddql_mi", "--clip"), "ddql_mi has no setting clip"),
         (("--method", "ddql_mi", "--library", "{tmp}/none.json"), "replays no signatures"),
         (("redd",), "no folder of data sets is named"),
-        (("redd", "--aggregate", "submeters"), "--aggregate cannot be used with redd"),
+        (("redd", "--aggregate", "submeters"), "no folder of data sets is named"),
+        (("--loss", "mae"), "no loss 'mae'; did you mean mse? Known are mse, rmse"),
+        (("--method", "ddql_mi", "--masked"), "ddql_mi has no setting masked"),
+        (("--method", "ddql_mi", "--probe-from", "{tmp}"), "ddql_mi has no probe; leave --probe-from out"),
+        (("--probe-from", "{tmp}"), "holds no probe"),
         (("ukdale", "--house", "2", "--start", "2013-04-01"), "--house, --start cannot be used with ukdale"),
         (("--aggregate", "roof"), "roof"),
         (("--library", "{tmp}/none.json"), "cannot read"),
@@ -216,3 +220,26 @@ def test_the_paper_s_days_of_a_data_set_train(real_data, tmp_path):
     document = document_of(tmp_path / "run")
     assert (document["days"][0], document["days"][-1]) == ("2011-04-19", "2011-04-28")
     assert document["options"]["weight"] == 0.9
+    assert document["aggregate"] == "mains"
+
+
+def test_the_papers_days_train_on_the_sum_of_the_sub_meters_too(real_data, tmp_path):
+    summed = ("train", "redd", "--data", real_data, *QUICK, "--aggregate", "submeters", "--out", tmp_path / "run")
+    result = run(*summed)
+    assert result.exit_code == 0, result.output
+    document = document_of(tmp_path / "run")
+    assert (document["aggregate"], document["asked"]["aggregate"]) == ("submeters", "submeters")
+    assert document["figures"]["training_days_load_std_w"] == pytest.approx(159.6, abs=0.1)  # not that of the mains
+    active = ("train", "redd", "--data", real_data, *QUICK, "--aggregate", "active", "--out", tmp_path / "active")
+    assert "both read VA" in refused(*active)
+
+
+def test_a_training_takes_its_probe_loss_and_mask_from_options(trained, tmp_path):
+    folder, _ = train(tmp_path / "run", *QUICK[2:], "--probe-from", trained[0], "--loss", "mse_kw2", "--masked")
+    options = document_of(folder)["options"]
+    assert (options["probe"], options["loss"], options["masked"]) == ("identity", "mse_kw2", True)
+    assert document_of(folder)["asked"]["probe_from"] == str(trained[0])
+    cards = [json.loads((run_folder / "probe.json").read_text()) for run_folder in (folder, trained[0])]
+    assert cards[0] == cards[1]
+    other = ("train", "synthetic", "--probe", "cnn", "--probe-from", trained[0], "--out", tmp_path / "other")
+    assert "holds the probe identity, not cnn" in refused(*other)

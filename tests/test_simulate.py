@@ -197,8 +197,8 @@ def test_a_run_over_a_skipped_midnight_is_cut_into_its_days():
 
 def test_a_run_says_where_its_load_comes_from():
     mains, summed = (
-        simulate(household_for("synthetic", None, None, 1, submeters), "none", DAY, 1, Setup(LIBRARY))
-        for submeters in (False, True)
+        simulate(household_for("synthetic", None, None, 1, source), "none", DAY, 1, Setup(LIBRARY))
+        for source in ("mains", "submeters")
     )
     assert (mains.aggregate, summed.aggregate) == ("mains (W)", "submeters (W)")
     assert np.all(summed.load_w != mains.load_w)
@@ -226,3 +226,12 @@ def test_hours_to_protect_are_an_option_and_the_notes_say_what_they_add(tmp_path
     assert "add at most" in words
     assert "flat has no hours to protect" in refused("simulate", "--defence", "flat", "--protect", "nights")
     assert "'noon' are no hours" in refused("simulate", "--protect", "noon")
+
+
+@pytest.mark.parametrize("verb", [("data", "show"), ("plan",), ("audit",), ("simulate",), ("train",)])
+def test_every_verb_that_reads_a_house_takes_the_load_from_any_source(verb):
+    assert "no --aggregate 'roof'; known are mains, submeters, active" in refused(
+        *verb, "synthetic", "--aggregate", "roof"
+    )
+    both = "meter and sub-meters both read W, so there is no active power to estimate"
+    assert both in refused(*verb, "synthetic", "--aggregate", "active")

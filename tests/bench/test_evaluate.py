@@ -9,6 +9,7 @@ from evaluation_runs import write_run
 
 from experiments.adaptive_curve import Curve
 from meterveil.attackers.protocol import AGGREGATE
+from meterveil.attackers.registry import PAPER_SIX
 from meterveil.bench import attack, results
 from meterveil.bench.cases import BEST_F1, headline, significant, strongest
 from meterveil.bench.evaluate import Spec, evaluate, measure_undefended
@@ -276,19 +277,54 @@ def test_what_cannot_be_measured_is_refused(undefended, changes, words):
         dataclasses.replace(undefended.spec, **changes)
 
 
-def test_the_papers_figures_are_shown_on_its_own_day(home, trial, setup, tmp_path):
+def test_the_papers_figures_are_shown_only_with_its_day_battery_and_attackers(home, trial, setup, tmp_path):
     house = ("ukdale", 1)
     training = (HouseDays(*house, trial.training[0].days),)
     there = dataclasses.replace(trial, training=training, test=HouseDays(*house, trial.test.days[:1]), days="paper")
     spec = Spec(there, setup, {"fixed": ("co",)}, 2)
-    result = evaluate(measure_undefended(spec, {house: home}, 1), find_defence("rule_based"), 1)
+    measured = evaluate(measure_undefended(spec, {house: home}, 1), find_defence("rule_based"), 1)
+    papers = dataclasses.replace(spec, attackers={"fixed": PAPER_SIX})
+    result = dataclasses.replace(measured, spec=papers)
     head, row = defence_rows([result])
     assert row[head.index("paper's RMSE Inc. %")] == "32.4"
     ours = find_defence(str(write_run(tmp_path / "ppo", home.name, trial.training[0].days)))
     head, row = defence_rows([dataclasses.replace(result, defence=ours)])
     assert row[head.index("paper's F1 Red. %")] == "79.3"
-    other = dataclasses.replace(result, spec=dataclasses.replace(spec, trial=trial))
-    assert "paper's RMSE Inc. %" not in defence_rows([other])[0]
+    smaller = dataclasses.replace(setup, battery=Battery(capacity_kwh=2.0))
+    fuller = dataclasses.replace(setup, soc_start=0.9)
+    for changes in ({"trial": trial}, {"setup": smaller}, {"setup": fuller}, {"attackers": {"fixed": ("co",)}}):
+        other = dataclasses.replace(result, spec=dataclasses.replace(papers, **changes))
+        assert "paper's RMSE Inc. %" not in defence_rows([other])[0], changes
+
+
+def test_energy_wear_and_total_cost_stand_beside_the_neutral_cost(measured):
+    head, row = defence_rows([measured["random_equal"]])
+    costs = [float(row[head.index(name)].split()[0]) for name in ("energy cost", "wear cost", "total cost")]
+    assert costs[0] + costs[1] == pytest.approx(costs[2], abs=2e-3)
+    assert costs[1] == pytest.approx(0.075 * float(row[head.index("kWh a day")].split()[0]), abs=2e-3)
+    assert head.index("neutral cost a day") == head.index("total cost") + 1
+
+
+def test_a_battery_starts_where_the_setup_says(undefended):
+    fuller = dataclasses.replace(undefended.spec, setup=dataclasses.replace(undefended.spec.setup, soc_start=0.9))
+    result = evaluate(dataclasses.replace(undefended, spec=fuller), find_defence("none"), 1)
+    assert result.masked.physical.soc_end == pytest.approx(0.9)
+    assert result.masked.example.soc_start == 0.9
+    assert run_of(result).settings["soc_start"] == 0.9
+    assert "soc_start" not in run_of(evaluate(undefended, find_defence("none"), 1)).settings
+
+
+def test_a_managers_choice_can_be_changed_and_is_recorded(undefended, home, trial, tmp_path):
+    defence = find_defence(str(write_run(tmp_path / "ppo", home.name, trial.training[0].days)))
+    greedy = evaluate(undefended, defence.choosing("greedy"), 1)
+    assert greedy.masked.same_as == (0, 0, 0)
+    assert evaluate(undefended, defence, 1).masked.same_as == (0, 1, 2)
+    assert run_of(greedy).settings["choice"] == "greedy"
+    assert defence.settings["choice"] == "sampled"
+    with pytest.raises(InputError, match="no choice 'bold'; known are sampled, greedy"):
+        defence.choosing("bold")
+    with pytest.raises(InputError, match="flat is no trained manager"):
+        find_defence("flat").choosing("greedy")
 
 
 @pytest.mark.slow

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from datetime import date
 
 import numpy as np
@@ -54,6 +55,18 @@ def test_the_sum_of_the_sub_meters_is_unknown_where_one_is():
     assert "sum of the sub-meters" in total.notes[-1]
     with pytest.raises(InputError, match="no sub-meters"):
         household(minutes=2).metered_by_submeters()
+
+
+def test_active_power_is_the_sub_meters_and_a_share_of_the_rest():
+    home = household(minutes=3, fridge=np.array([50.0, 60.0, 80.0]))
+    home = replace(home, aggregate_w=np.array([150.0, 60.0, 70.0]), units={"aggregate": "VA", "fridge": "W"})
+    active = home.metered_by("active")
+    np.testing.assert_allclose(active.aggregate_w, [50.0 + 0.57 * 100.0, 60.0, 80.0])
+    assert (active.aggregate, active.units["aggregate"]) == ("active", "W")
+    assert "0.57 of the apparent power of the rest" in active.notes[-1]
+    assert home.metered_by("mains") is home
+    with pytest.raises(InputError, match="both read W, so there is no active power to estimate; use the mains"):
+        replace(home, units={}).metered_by("active")
 
 
 @pytest.mark.parametrize(

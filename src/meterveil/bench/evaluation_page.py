@@ -9,6 +9,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from meterveil.attackers.protocol import AGGREGATE
+from meterveil.attackers.registry import PAPER_SIX
 from meterveil.bench import reported
 from meterveil.bench.attack_page import DATASETS
 from meterveil.bench.cases import BEST_F1, Case, headline, significant, strongest
@@ -18,8 +19,11 @@ from meterveil.bench.figures import HEADLINES, gap_rows
 from meterveil.bench.metrics import MISLED, MISLED_NOTE, UNDERTRAINED, UNDERTRAINED_NOTE
 from meterveil.bench.results import ThreatModel
 from meterveil.bench.trial import OWN_HOUSE
+from meterveil.core.battery import INITIAL_SOC, Battery
+from meterveil.core.tariff import PAPER_TARIFF
 from meterveil.data import outputs
 from meterveil.data.protocols import PROTOCOLS
+from meterveil.data.settings import battery_values
 from meterveil.defenders.training_settings import MANAGER
 from meterveil.plots.attack import EVALUATED, Point, Score, defences_figure, label, reading_figure
 from meterveil.plots.html import Section, page
@@ -37,7 +41,9 @@ _COLUMNS = (
     "RMSE Inc. and F1 Red. are ratios of means over all attackers and appliances, as in the paper; sig. "
     "counts the cases in which a t-test over seeds finds the attacker worse. F1 is that of the strongest "
     "attacker. Leak: 100 % = as exposed as without a defence, 0 % = no better than guessing from routine. "
-    "Neutral cost includes the energy to start the next day with the same charge."
+    "Costs are a day's: energy, wear of the battery, and both together; the neutral cost includes the energy "
+    "to start the next day with the same charge. The paper's figures are shown where battery, tariff, attackers "
+    "and day are the paper's."
 )
 _CO = "CO learns the states of appliances from sub-meters, so it changes little when it adapts."
 _INTERVALS = "Brackets are 95 % intervals over days."
@@ -176,6 +182,9 @@ def _cells(result: Result) -> dict[str, str]:
     for words, by_day, digits in (
         ("kWh a day", physical.throughput_kwh, 2),
         ("SoC at midnight", physical.soc_end, 2),
+        ("energy cost", physical.energy_cost, 3),
+        ("wear cost", physical.degradation_cost, 3),
+        ("total cost", physical.total_cost, 3),
         ("neutral cost a day", physical.soc_neutral_cost, 3),
     ):
         cells[words] = _number(estimate(by_day.mean(axis=0)[None], mean), digits)
@@ -183,9 +192,12 @@ def _cells(result: Result) -> dict[str, str]:
 
 
 def _papers_figures(result: Result) -> dict[str, float]:
-    """Look up the paper's figures for this defence on its own day; its comparison is on UK-DALE."""
-    test, method = result.spec.trial.test, result.defence.method
-    if result.spec.trial.days != "paper" or test.dataset not in PROTOCOLS:
+    """Look up the paper's figures for this defence where all is the paper's; its comparison is on UK-DALE."""
+    spec, test, method = result.spec, result.spec.trial.test, result.defence.method
+    setup, attackers = spec.setup, set(spec.attackers.get("fixed", ()))
+    is_papers_battery = battery_values(setup.battery) == battery_values(Battery()) and setup.tariff == PAPER_TARIFF
+    is_papers_setup = is_papers_battery and setup.soc_start == INITIAL_SOC and attackers == set(PAPER_SIX)
+    if spec.trial.days != "paper" or test.dataset not in PROTOCOLS or not is_papers_setup:
         return {}
     if method == MANAGER:
         printed = reported.table("overall_transfer").set_index("dataset")

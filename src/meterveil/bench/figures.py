@@ -27,7 +27,7 @@ from meterveil.bench.estimates import Estimate, deviation, estimate, mean, welch
 from meterveil.bench.evaluate import PRIOR, VERSION, Result, Spec
 from meterveil.bench.metrics import FloatArray, headline_percent, leak
 from meterveil.bench.results import Figure, Run, ThreatModel, battery_label, check_effort, current_commit, to_table
-from meterveil.core.battery import Battery
+from meterveil.core.battery import INITIAL_SOC, Battery
 from meterveil.core.tariff import PAPER_TARIFF
 from meterveil.data.cache import key_of, library_versions
 from meterveil.data.settings import battery_values, tariff_values
@@ -214,12 +214,13 @@ def _settings(spec: Spec, defence: Defence) -> dict[str, Any]:
         "battery": battery,
         "tariff": tariff_values(setup.tariff) if setup.tariff != PAPER_TARIFF else None,
         "copies": spec.copies if "adaptive" in spec.attackers else None,
+        "soc_start": setup.soc_start if setup.soc_start != INITIAL_SOC else None,
     }
     return {
         **spec.trial.settings,
         **defence.settings,
         "library": setup.library.digest()[:12],
-        **{name: value for name, value in optional.items() if value},
+        **{name: value for name, value in optional.items() if value not in (None, {})},
         "attackers": sorted({name for names in spec.attackers.values() for name in names}),
     }
 

@@ -10,13 +10,13 @@ import numpy as np
 
 from meterveil.core import executor
 from meterveil.core.arrays import BoolArray, FloatArray, IntArray
-from meterveil.core.battery import INITIAL_SOC, Battery, BatteryState
+from meterveil.core.battery import Battery, BatteryState
 from meterveil.core.certificate import Certificate, spoken_hours
 from meterveil.core.decoys import Library
 from meterveil.core.executor import Command, Replay
 from meterveil.core.rollout import Policy, View
 from meterveil.data.coverage import by_day
-from meterveil.data.household import Household
+from meterveil.data.household import Aggregate, Household
 from meterveil.data.load import SYNTHETIC, load
 from meterveil.data.simulation import WELL_KNOWN, Run, Setup, mask
 from meterveil.data.synthetic import FIRST_DAY
@@ -66,7 +66,7 @@ def simulate(
         battery_w=trace.power_w[0],
         asked_w=requested_w,
         soc=trace.soc[0],
-        soc_start=INITIAL_SOC,
+        soc_start=setup.soc_start,
         price=scenario.price[0, scenario.lead :],
         decoy=decoy,
         certificate=certified,
@@ -96,19 +96,18 @@ def defence_for(text: str) -> Defence:
 
 
 def household_for(
-    path: str, house: int | None, start: date | None, days: int, submeters: bool = False, **options: Any
+    path: str, house: int | None, start: date | None, days: int, aggregate: Aggregate = "mains", **options: Any
 ) -> Household:
-    """Read the meter of a household, or the sum of its sub-meters (D2).
+    """Read the load of a household from this source (D2).
 
     The synthetic household is drawn long enough for these days.
     """
     if path == SYNTHETIC:
         offset = (start - FIRST_DAY).days if start else 0
         options = {**options, "days": max(14, min(offset + days, _MOST_SYNTHETIC_DAYS))}
-    elif not submeters:
+    elif aggregate == "mains":
         options = {**options, "appliances": []}
-    household = load(path, house, **options)
-    return household.metered_by_submeters() if submeters else household
+    return load(path, house, **options).metered_by(aggregate)
 
 
 def first_day(household: Household) -> date:

@@ -17,7 +17,7 @@ from typing import Any, Literal, cast
 import numpy as np
 
 from meterveil.attackers.protocol import AGGREGATE
-from meterveil.data.household import Household, kind
+from meterveil.data.household import Aggregate, Household, kind
 from meterveil.data.load import load
 from meterveil.data.protocols import (
     ON_THRESHOLD_W,
@@ -90,8 +90,10 @@ class Trial:
     also_learned: tuple[str, ...] = ()
     """Further appliances that are learned but not scored, so that trials can share fits."""
     summed: tuple[str, ...] = ()
-    """Appliances whose sum replaces the mains channel; empty for the mains channel (D2)."""
+    """Appliances whose sum is the load or a part of it; empty for the mains channel (D2)."""
     seed: int = 0
+    aggregate: Aggregate = "mains"
+    """Source of the load (D2)."""
 
     def __post_init__(self) -> None:
         learned = {day for part in self.training if part.key == self.test.key for day in part.days}
@@ -117,11 +119,6 @@ class Trial:
         return (*self.learned, AGGREGATE)
 
     @property
-    def aggregate(self) -> Literal["mains", "submeters"]:
-        """Source of the load (D2)."""
-        return "submeters" if self.summed else "mains"
-
-    @property
     def training_label(self) -> str:
         """Name in results for what the attackers learned from, such as `10 days` or `redd 1 and 3`."""
         if all(part.key == self.test.key for part in self.training):
@@ -133,7 +130,8 @@ class Trial:
     def settings(self) -> dict[str, Any]:
         """Settings for the runs table."""
         days = sorted(day for part in self.training for day in part.days)
-        optional = {"summed": list(self.summed), "seed": self.seed}
+        estimated = "active" if self.aggregate == "active" else ""
+        optional = {"summed": list(self.summed), "aggregate": estimated, "seed": self.seed}
         return {
             "house": self.test.house,
             "training_days": len(days),
@@ -146,7 +144,8 @@ class Trial:
     def identity(self) -> list[Any]:
         """Everything that distinguishes one trial from another, for cache keys."""
         parts = [[*part.key, [str(day) for day in part.days]] for part in (*self.training, self.test)]
-        return [parts, self.targets, self.learned, self.summed, self.seed]
+        source = [self.aggregate] if self.aggregate == "active" else []
+        return [parts, self.targets, self.learned, self.summed, self.seed, *source]
 
     def training_households(self, houses: Houses) -> tuple[Household, ...]:
         """Return the records that attackers learn from."""
@@ -154,9 +153,8 @@ class Trial:
 
     def load_houses(self, folder: Path) -> Houses:
         """Load every house that is learned from or read; the folder holds one folder per data set."""
-        options: dict[str, Any] = {"appliances": self.summed, "aggregate": "submeters"} if self.summed else {}
         keys = dict.fromkeys(part.key for part in (*self.training, self.test))
-        return {key: load(folder / key[0], key[1], **options) for key in keys}
+        return {key: load(folder / key[0], key[1]) for key in keys}
 
 
 def check_days(name: str) -> DayChoice:
@@ -183,8 +181,9 @@ def own_house(
         targets=targets,
         days=days or ("paper" if test == protocol.test[:1] else _span(test)),
         also_learned=also_learned,
-        summed=protocol.many_day_targets if protocol.aggregate == "submeters" else (),
+        summed=protocol.summed,
         seed=seed,
+        aggregate=protocol.aggregate,
     )
 
 
@@ -231,7 +230,8 @@ def synthetic_trial(household: Household, days: DayChoice, seed: int = 0) -> Tri
     count = round(len(recorded) * _TRAINING_SHARE)
     training, test = tuple(recorded[:count]), tuple(recorded[count:])
     dataset = cast(Dataset, household.name)
-    protocol = Protocol(dataset, 1, training, test[:1], SYNTHETIC_TARGETS, (), SYNTHETIC_TARGETS)
+    rest = (SYNTHETIC_TARGETS, (), SYNTHETIC_TARGETS, household.aggregate)
+    protocol = Protocol(dataset, 1, training, test[:1], *rest)
     targets = protocol.present_targets(household, test[0]) if days == "paper" else SYNTHETIC_TARGETS
     chosen = test if days == "many" else test[:1]
     return own_house(protocol, training, chosen, targets, seed, SYNTHETIC_TARGETS, DAY_LABELS[days])
@@ -259,7 +259,8 @@ def own_trial(household: Household, seed: int = 0) -> Trial:
             f"{training[-1]}, the days to learn from; give a longer record or other columns (appliances=...)"
         )
     house = (cast(Dataset, re.sub(r"[^\w.-]+", "-", home.name)), OWN_HOUSE)
-    return Trial((HouseDays(*house, training),), HouseDays(*house, test), used, _span(test), seed=seed)
+    days = HouseDays(*house, training), HouseDays(*house, test)
+    return Trial(days[:1], days[1], used, _span(test), seed=seed, aggregate=household.aggregate)
 
 
 def _own_targets(household: Household) -> list[str]:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     import plotly.graph_objects as go
 
     from meterveil.bench.trial import Houses, Trial
+    from meterveil.data.household import Aggregate
 
 _EXCLUDES = {
     "--recorded": ("--attackers", "--cross", "--held-out", "--aggregate"),
@@ -44,7 +45,7 @@ def attack(
     reserve_days: Annotated[
         int, typer.Option(help="With --held-out: leave out the days that this many training days take.")
     ] = 0,
-    aggregate: Annotated[str, typer.Option(help="mains, or submeters for the sum of the sub-meters.")] = "mains",
+    aggregate: opt.Aggregate = "mains",
     recorded: Annotated[bool, typer.Option("--recorded", help="Show what --results holds; fit nothing.")] = False,
     seed: opt.Seed = 0,
     workers: opt.Workers = 2,
@@ -60,7 +61,7 @@ def attack(
     from meterveil.data import outputs
     from meterveil.plots import check_picture
 
-    submeters = opt.from_submeters(aggregate)
+    source = opt.load_source(aggregate)
     _check_options(
         {
             "--recorded": recorded,
@@ -69,7 +70,7 @@ def attack(
             "--training-days": training_days != 10,
             "--held-out": held_out,
             "--reserve-days": reserve_days,
-            "--aggregate": submeters,
+            "--aggregate": source != "mains",
         }
     )
     if pictures:
@@ -86,25 +87,21 @@ def attack(
 
         trials = [(trial, trial.load_houses(folder)) for trial in crossing_trials(protocol, seed)]
     else:
-        trials = [_own_house(folder, protocol, submeters, training_days, held_out, reserve_days, seed)]
+        trials = [_own_house(folder, protocol, source, training_days, held_out, reserve_days, seed)]
     attacks = [_attack(*trial, names, workers, results or Path("out/results"), pictures) for trial in trials]
     tables, days = zip(*attacks, strict=True)
     show_file("page", write_attack(tables, out, days))
 
 
 def _own_house(
-    folder: Path, name: str, submeters: bool, training_days: int, held_out: bool, reserve_days: int, seed: int
+    folder: Path, name: str, aggregate: Aggregate, training_days: int, held_out: bool, reserve_days: int, seed: int
 ) -> tuple[Trial, Houses]:
     from meterveil.bench.trial import attack_trial
-    from meterveil.data.load import load
+    from meterveil.data.load import load_protocol
     from meterveil.data.protocols import protocol
 
-    paper = protocol(name)
-    options = {}
-    if submeters:
-        paper = replace(paper, aggregate="submeters")
-        options = {"appliances": paper.many_day_targets, "aggregate": "submeters"}
-    household = load(folder / paper.dataset, paper.house, **options)
+    paper = replace(protocol(name), aggregate=aggregate)
+    household = load_protocol(folder, paper)
     trial = attack_trial(paper, household, training_days, held_out, reserve_days, seed)
     return trial, {trial.test.key: household}
 

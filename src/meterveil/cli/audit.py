@@ -37,6 +37,7 @@ def audit(
     power: opt.Power = None,
     unit: opt.Unit = None,
     timezone: opt.Timezone = None,
+    aggregate: opt.Aggregate = "mains",
     appliances: opt.Appliances = None,
 ) -> None:
     """Read appliances, sleep and absence out of a meter; write a page and a summary."""
@@ -55,7 +56,7 @@ def audit(
     outputs.folder(folder, FILES)
     options = opt.reading(timestamp, power, unit, timezone, appliances)
     opt.check_applies(path, house, options)
-    household = cut_out(load_any(path, house, options), begin, end)
+    household = cut_out(load_any(path, house, options).metered_by(opt.load_source(aggregate)), begin, end)
     if shown:
         check_recorded(household, [shown])
     model = load_model()

@@ -32,6 +32,7 @@ def show_readings(
     power: opt.Power = None,
     unit: opt.Unit = None,
     timezone: opt.Timezone = None,
+    aggregate: opt.Aggregate = "mains",
     appliances: opt.Appliances = None,
 ) -> None:
     """Show the coverage of a household, channel by channel, its time zone, and a picture of one day."""
@@ -50,7 +51,7 @@ def show_readings(
     options = opt.reading(timestamp, power, unit, timezone, appliances)
     opt.check_applies(path, house, options)
     outputs.folder(out, [])
-    household = load(path, house, **options)
+    household = load(path, house, **options).metered_by(opt.load_source(aggregate))
     if wanted:
         check_recorded(household, [wanted])
     elif household.days():

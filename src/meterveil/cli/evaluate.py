@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from meterveil.bench.evaluate import Result, Spec
     from meterveil.bench.results import ThreatModel
     from meterveil.bench.trial import Houses, Trial
-    from meterveil.data.household import Household
+    from meterveil.data.household import Aggregate, Household
     from meterveil.defenders.defence import Defence
 
 
@@ -52,6 +53,12 @@ def evaluate(
     attackers: Annotated[
         str, typer.Option(help="Names separated by commas, or all. Default: the paper's six fixed, informed adaptive.")
     ] = "",
+    choice: Annotated[
+        str | None, typer.Option(help="How managers act: sampled or greedy; default: as they were trained.")
+    ] = None,
+    soc_start: Annotated[
+        float | None, typer.Option(min=0.0, max=1.0, help="State of charge at the start, 0 to 1; default: 0.5.")
+    ] = None,
     copies: Annotated[int, typer.Option(min=1, help="Masked copies that adaptive attackers train on.")] = 12,
     against: Annotated[str, typer.Option(metavar="DEFENCE", help="Also show the differences to this defence.")] = "",
     seeds: Annotated[int, typer.Option(min=2, help="Seeds of each defence; a folder of runs has one per run.")] = 5,
@@ -69,6 +76,7 @@ def evaluate(
     power: opt.Power = None,
     unit: opt.Unit = None,
     timezone: opt.Timezone = None,
+    aggregate: opt.Aggregate = "mains",
     appliances: opt.Appliances = None,
 ) -> None:
     """Measure defences: what attackers still read with each, and what the battery does.
@@ -90,13 +98,17 @@ def evaluate(
     outputs.folder(out, FILES)
     outputs.folder(results, ())
     tested = find_defences(defences)
+    if choice:
+        tested = [defence.choosing(choice) for defence in tested]
     if against and against not in [defence.name for defence in tested]:
         raise InputError(f"--against {against} is not among the defences; name one of them")
     own_battery = settings.battery(battery) if battery else None
     own_tariff = settings.tariff(tariff) if tariff else None
     setup = common_setup(tested, library, own_battery, own_tariff, seed)
+    if soc_start is not None:
+        setup = replace(setup, soc_start=soc_start)
     reading = opt.reading(timestamp, power, unit, timezone, appliances)
-    trial, houses = _trial(on, days, data, seed, house, reading)
+    trial, houses = _trial(on, days, data, seed, house, reading, opt.load_source(aggregate))
     measured = _measure(Spec(trial, setup, named, seeds, copies), tested, houses, workers, results)
     if pictures:
         _save(measured, pictures)
@@ -119,26 +131,32 @@ def _attackers(threat: str, attackers: str) -> dict[ThreatModel, tuple[str, ...]
 
 
 def _trial(
-    on: str, days: str, data: Path | None, seed: int, house: int | None, reading: Mapping[str, object]
+    on: str,
+    days: str,
+    data: Path | None,
+    seed: int,
+    house: int | None,
+    reading: Mapping[str, object],
+    aggregate: Aggregate,
 ) -> tuple[Trial, Houses]:
     """Load the house and choose training and test days."""
     from meterveil.bench.trial import check_days, own_trial, protocol_trial, synthetic_trial
-    from meterveil.data.load import load
+    from meterveil.data.load import load, load_protocol
     from meterveil.data.protocols import PROTOCOLS
 
     chosen = check_days(days)
     if on not in (opt.SYNTHETIC, *PROTOCOLS):
-        household = _own_house(on, house, reading)
+        household = _own_house(on, house, reading).metered_by(aggregate)
         trial = own_trial(household, seed)
         _describe(trial, household)
     elif house is not None or reading:
         raise InputError(f"--on {on} needs neither --house nor columns; they are for your own house, --on PATH")
     elif on == opt.SYNTHETIC:
-        household = load(opt.SYNTHETIC)
+        household = load(opt.SYNTHETIC).metered_by(aggregate)
         trial = synthetic_trial(household, chosen, seed)
     else:
-        protocol = PROTOCOLS[on]
-        household = load(data_folder(data) / protocol.dataset, protocol.house)
+        protocol = replace(PROTOCOLS[on], aggregate=aggregate)
+        household = load_protocol(data_folder(data), protocol)
         trial = protocol_trial(protocol, household, chosen, seed)
     return trial, {trial.test.key: household}
 

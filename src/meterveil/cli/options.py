@@ -7,11 +7,14 @@ import re
 from collections.abc import Mapping
 from datetime import date
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from meterveil.errors import InputError, unknown
+
+if TYPE_CHECKING:
+    from meterveil.data import household
 
 SYNTHETIC = "synthetic"
 
@@ -30,7 +33,13 @@ Timezone = Annotated[str | None, typer.Option(help="Own table: time zone, such a
 Appliances = Annotated[
     str | None, typer.Option(help="Sub-meters to read, separated by commas; own table: columns, or 'all'.")
 ]
-Aggregate = Annotated[str, typer.Option(help="mains, or submeters for the sum of those named by --appliances.")]
+Aggregate = Annotated[
+    str,
+    typer.Option(
+        help="Load: mains; submeters for the sum of those named by --appliances, or of a protocol's appliances; "
+        "active for an estimate of the active power of mains in VA."
+    ),
+]
 
 
 def _folder(text: str | Path) -> Path:
@@ -78,11 +87,13 @@ def day_of(text: str, option: str) -> date:
         raise InputError(f"{option} {text!r} is not a day; write it as 2013-03-18") from error
 
 
-def from_submeters(aggregate: str) -> bool:
-    """Return whether the load is the sum of the sub-meters (D2)."""
-    if aggregate not in {"mains", "submeters"}:
-        raise unknown("--aggregate", aggregate, ("mains", "submeters"))
-    return aggregate == "submeters"
+def load_source(aggregate: str) -> household.Aggregate:
+    """Return the source of the load (D2)."""
+    from meterveil.data.household import AGGREGATES  # noqa: PLC0415  heavy imports wait for the verb
+
+    if aggregate not in AGGREGATES:
+        raise unknown("--aggregate", aggregate, AGGREGATES)
+    return aggregate
 
 
 def battery_value(option: str, value: float | None, field: str, scale: float = 1.0) -> float | None:

@@ -49,6 +49,8 @@ def plan(
     power: opt.Power = None,
     unit: opt.Unit = None,
     timezone: opt.Timezone = None,
+    aggregate: opt.Aggregate = "mains",
+    appliances: opt.Appliances = None,
 ) -> None:
     """Compare about 60 batteries on your meter: what they hide and cost; write plan.html, plan.json and plan.csv.
 
@@ -74,10 +76,10 @@ def plan(
     begin = opt.day_of(start, "--start") if start else None
     folder = opt.out_folder(out, "plan", path, house)
     check_folder(folder)
-    options = opt.reading(timestamp, power, unit, timezone)
+    options = opt.reading(timestamp, power, unit, timezone, appliances)
     opt.check_applies(path, house, options)
     drawn_days = days or (MOST_DAYS if begin else HISTORY_DAYS + MOST_DAYS)
-    household = household_for(path, house, begin, drawn_days, submeters=False, **options)
+    household = household_for(path, house, begin, drawn_days, opt.load_source(aggregate), **options)
     first, count = span_of(household, begin, days)
     size = "" if battery or any(limits.values()) else "8 kWh, 4 kW, 8 kWh a day"
     show_defaults({"a battery of": size, "--start": "" if begin else f"{first}", "--days": "" if days else f"{count}"})
@@ -91,6 +93,7 @@ def plan(
         "start": planned.days[0],
         "days": len(planned.days),
     }
+    given |= {"appliances": appliances, "aggregate": None if aggregate == "mains" else aggregate}
     command = _command(path, recommended(planned).size, given)
     _show(planned, command)
     read, _ = show_found(planned.load_w, planned.meter_w)

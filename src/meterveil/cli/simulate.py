@@ -111,7 +111,7 @@ def simulate(
     outputs.folder(folder, RUN_FILES)
     options = opt.reading(timestamp, power, unit, timezone, appliances)
     opt.check_applies(path, house, options)
-    household = household_for(path, house, begin, days, opt.from_submeters(aggregate), **options)
+    household = household_for(path, house, begin, days, opt.load_source(aggregate), **options)
     first = begin or first_day(household)
     show_defaults({"--defence": "" if defence else name, "--start": "" if begin else str(first)})
     title = f"{name}, rationed" if ration else name

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from meterveil.data.household import Household
     from meterveil.data.simulation import Setup
+    from meterveil.defenders.manager.probes import Probe
     from meterveil.defenders.run_folder import TrainedRun
     from meterveil.defenders.training_settings import Settings
 
@@ -45,6 +46,7 @@ class Source:
     library: str | None = None
     reading: dict[str, Any] = field(default_factory=dict)
     aggregate: str = "mains"
+    probe_from: str | None = None
 
     def setup(self) -> Setup:
         """Read battery, tariff and signatures."""
@@ -58,30 +60,28 @@ class Source:
     def household(self) -> tuple[Household, list[date]]:
         """Read the household and choose the training days."""
         from meterveil.bench.simulation import household_for
-        from meterveil.data.load import load
+        from meterveil.data.load import load_protocol
         from meterveil.data.protocols import PROTOCOLS
         from meterveil.defenders.training_days import known_days
 
-        submeters = opt.from_submeters(self.aggregate)
+        aggregate = opt.load_source(self.aggregate)
         if self.source in PROTOCOLS:
             self._check_protocol()
-            protocol = PROTOCOLS[self.source]
-            house = data_folder(self.data) / protocol.dataset
-            return load(house, protocol.house, appliances=[]), list(protocol.training)
+            protocol = replace(PROTOCOLS[self.source], aggregate=aggregate)
+            return load_protocol(data_folder(self.data), protocol).select([]), list(protocol.training)
         opt.check_applies(self.source, self.house, self.reading)
         begin = opt.day_of(self.start, "--start") if self.start else None
-        household = household_for(self.source, self.house, begin, self.days, submeters, **self.reading)
+        household = household_for(self.source, self.house, begin, self.days, aggregate, **self.reading)
         return household, known_days(household, begin)[: self.days]
 
     def _check_protocol(self) -> None:
         """Refuse options that the protocol of a data set fixes."""
-        given = {"aggregate": self.aggregate != "mains", "house": self.house is not None}
-        given |= {"start": self.start is not None, **dict.fromkeys(self.reading, True)}
+        given = {"house": self.house is not None, "start": self.start is not None, **dict.fromkeys(self.reading, True)}
         fixed = [f"--{name}" for name, is_given in given.items() if is_given]
         if fixed:
             raise InputError(
-                f"{', '.join(fixed)} cannot be used with {self.source}, whose house, mains and days are the "
-                "paper's; give the path of the data set instead"
+                f"{', '.join(fixed)} cannot be used with {self.source}, whose house and days are the paper's; "
+                "give the path of the data set instead"
             )
 
 
@@ -97,6 +97,13 @@ def train(
     budget_days: Annotated[float | None, typer.Option(help="Days to simulate; default: the preset's.")] = None,
     choice: Annotated[
         str | None, typer.Option(help="How the trained policy acts: sampled (default) or greedy.")
+    ] = None,
+    loss: Annotated[
+        str | None, typer.Option(help="Loss of the probe in the reward: mse, rmse, mse_kw2 or rmse_kw.")
+    ] = None,
+    masked: Annotated[bool, typer.Option("--masked", help="Choose only among actions that move energy.")] = False,
+    probe_from: Annotated[
+        Path | None, typer.Option(help="Use the probe of this run folder instead of fitting one.")
     ] = None,
     clip: Annotated[
         bool, typer.Option("--clip", help="Accept signatures with more power than the battery has.")
@@ -134,9 +141,10 @@ def train(
             raise InputError(f"the training in {out} is finished; there is nothing to resume")
         _show(learn(settings_from_json(document["options"]), Source(**document["asked"]), out), out)
         return
-    given = {"probe": probe, "weight": weight, "budget_days": budget_days, "choice": choice}
-    changes = {name: value for name, value in given.items() if value is not None}
-    settings = settings_for(method, preset, **changes, **({"clip_signatures": True} if clip else {}))
+    fitted = _probe_of(probe_from, method, probe) if probe_from else None
+    given: dict[str, object] = {"probe": fitted.kind if fitted else probe, "weight": weight, "loss": loss}
+    given |= {"budget_days": budget_days, "choice": choice, "clip_signatures": clip or None, "masked": masked or None}
+    settings = settings_for(method, preset, **{name: value for name, value in given.items() if value is not None})
     if library and method != MANAGER:
         raise InputError(f"{method} replays no signatures; leave --library out")
     typed = Source(
@@ -151,8 +159,13 @@ def train(
         library=_text(library),
         reading=opt.reading(timestamp, power, unit, timezone, appliances),
         aggregate=aggregate,
+        probe_from=_text(probe_from),
     )
     run_folder.make_room(out, method)
+    if fitted:
+        from meterveil.defenders.manager import probes
+
+        probes.save(fitted, out)
     _show(learn(settings, typed, out), out)
 
 
@@ -253,6 +266,18 @@ def _show(run: TrainedRun, out: Path) -> None:
     ]
     show_table([["figure", "value"], *rows], f"{run.document['household']}: trained {run.method}")
     show_file("run", out)
+
+
+def _probe_of(folder: Path, method: str, asked: str | None) -> Probe:
+    """Read the probe of a run folder; refuse another kind than asked."""
+    from meterveil.defenders.manager import probes
+
+    if method != MANAGER:
+        raise InputError(f"{method} has no probe; leave --probe-from out")
+    probe = probes.load(folder)
+    if asked not in (None, probe.kind):
+        raise InputError(f"--probe-from {folder} holds the probe {probe.kind}, not {asked}; leave --probe out")
+    return probe
 
 
 def _text(path: Path | None) -> str | None:

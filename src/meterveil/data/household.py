@@ -24,7 +24,12 @@ IntArray = npt.NDArray[np.int64]
 Numbers = npt.NDArray[Any]
 """Integers or floats, as in the file."""
 Unit = Literal["W", "VA"]
-Aggregate = Literal["mains", "submeters"]
+Aggregate = Literal["mains", "submeters", "active"]
+AGGREGATES: tuple[Aggregate, ...] = ("mains", "submeters", "active")
+"""Sources of the load (D2): the meter, the sum of sub-meters, or an estimate of the meter's active power."""
+
+REST_POWER_FACTOR = 0.57
+"""Power factor of what no sub-meter measures, for `active`; docs/fidelity.md derives it for UK-DALE house 1."""
 
 AGGREGATE = "aggregate"
 """Name of the whole house's load: in a masked household, what it was before the battery changed the meter."""
@@ -122,6 +127,29 @@ class Household:
         units: dict[str, Unit] = {**self.units, "aggregate": "VA" if apparent else "W"}
         notes = (*self.notes, "aggregate is the sum of the sub-meters")
         return replace(self, aggregate_w=total, units=units, notes=notes, aggregate="submeters")
+
+    def metered_actively(self, power_factor: float = REST_POWER_FACTOR) -> Household:
+        """Estimate the active power of a meter that reads apparent power (`aggregate="active"`).
+
+        Sub-meters read active power; the rest of the load counts by its power factor.
+        """
+        known = self.metered_by_submeters()
+        if self.units.get("aggregate", "W") == known.units["aggregate"]:
+            raise InputError(
+                f"{self.name}: meter and sub-meters both read {known.units['aggregate']}, so there is no active "
+                "power to estimate; use the mains reading"
+            )
+        rest = np.maximum(self.aggregate_w - known.aggregate_w, 0.0)
+        note = f"aggregate is estimated: the sub-meters plus {power_factor:g} of the apparent power of the rest"
+        units: dict[str, Unit] = {**self.units, "aggregate": "W"}
+        total = known.aggregate_w + power_factor * rest
+        return replace(self, aggregate_w=total, units=units, notes=(*self.notes, note), aggregate="active")
+
+    def metered_by(self, aggregate: Aggregate) -> Household:
+        """Take the load from this source (D2)."""
+        if aggregate == "submeters":
+            return self.metered_by_submeters()
+        return self.metered_actively() if aggregate == "active" else self
 
     def _slice(self, part: slice) -> Household:
         appliances = {name: watts[part] for name, watts in self.appliances_w.items()}

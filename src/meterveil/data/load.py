@@ -15,6 +15,7 @@ import numpy as np
 from meterveil.data.files import readable_file
 from meterveil.data.household import Household
 from meterveil.data.nilmtk import nilmtk_houses, read_nilmtk
+from meterveil.data.protocols import Protocol
 from meterveil.data.releases import (
     REDD,
     REFIT_APPLIANCES,
@@ -65,6 +66,15 @@ def load(path: str | Path, house: int | None = None, **options: Any) -> Househol
     if unknown:
         raise InputError(f"{path} is read as {kind}, which has no option {unknown[0]}; it has {', '.join(known)}")
     return reader(path, **given)
+
+
+def load_protocol(folder: Path, protocol: Protocol) -> Household:
+    """Read the house of a protocol with its source of the load (D2); the folder holds one folder per data set."""
+    path, summed = folder / protocol.dataset, protocol.summed
+    if protocol.aggregate == "submeters":
+        return load(path, protocol.house, appliances=summed, aggregate="submeters")
+    household = load(path, protocol.house)
+    return household.select(summed).metered_actively() if protocol.aggregate == "active" else household
 
 
 def describe(path: str | Path) -> Source:

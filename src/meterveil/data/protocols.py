@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Literal
 
-from meterveil.data.household import Household, kind
+from meterveil.data.household import Aggregate, Household, kind
 from meterveil.data.splits import HELD_OUT_DAYS, Days, Split, day_range, held_out_days, split_days
 from meterveil.errors import InputError
 
@@ -48,8 +48,13 @@ class Protocol:
     """Names of the targets in the paper's tables."""
     many_day_targets: tuple[str, ...]
     """Appliances of the tables over many days (D12, D16)."""
-    aggregate: Literal["mains", "submeters"] = "mains"
-    """The real mains channel, not a sum of sub-meters (D2)."""
+    aggregate: Aggregate = "mains"
+    """Source of the load: by default the real mains channel, not a sum of sub-meters (D2)."""
+
+    @property
+    def summed(self) -> tuple[str, ...]:
+        """Sub-meters that make up the load or a part of it; none for the mains channel."""
+        return () if self.aggregate == "mains" else self.many_day_targets
 
     def split(self, household: Household) -> Split:
         """Split the household's days by this protocol."""

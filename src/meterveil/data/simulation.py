@@ -64,6 +64,8 @@ class Setup:
     seed: int = 0
     resolution: Resolution = Resolution()
     """Readings that the meter shows of the simulated minutes."""
+    soc_start: float = INITIAL_SOC
+    """State of charge before the first minute."""
 
 
 def span(household: Household, start: date, end: date, tariff: Tariff, lead: int = LEAD_MINUTES) -> Scenario:
@@ -109,13 +111,7 @@ class Masked(NamedTuple):
     trace: Trace
 
 
-def mask(
-    policy: Policy,
-    setup: Setup,
-    household: Household,
-    rngs: Sequence[np.random.Generator],
-    soc_start: float = INITIAL_SOC,
-) -> Masked:
+def mask(policy: Policy, setup: Setup, household: Household, rngs: Sequence[np.random.Generator]) -> Masked:
     """Run a policy over a household's whole days, once with each generator, SoC carried over midnight."""
     recorded = household.days()
     if not recorded:
@@ -123,7 +119,7 @@ def mask(
     end = recorded[-1] + timedelta(days=1)
     part = household.between(recorded[0], end)
     scenario = span(household, recorded[0], end, setup.tariff).rows([0] * len(rngs))
-    trace = rollout(policy, setup.battery, setup.library, scenario, rngs, soc_start)
+    trace = rollout(policy, setup.battery, setup.library, scenario, rngs, setup.soc_start)
     truth = {**part.appliances_w, AGGREGATE: part.aggregate_w}
     shown_w = setup.resolution.shown(trace.meter_w)
     masked = (replace(part, aggregate_w=meter_w.copy(), appliances_w=truth) for meter_w in shown_w)

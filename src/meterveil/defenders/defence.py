@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -23,6 +23,8 @@ from meterveil.defenders import defender, known_defences, package_of
 from meterveil.defenders.bundle import MANIFEST, Bundle, load_bundle, tariff_document
 from meterveil.defenders.random_equal import EQUAL, RandomEqual
 from meterveil.defenders.run_folder import RUN, TrainedRun, load_trained
+from meterveil.defenders.trained_policies import ManagerPolicy
+from meterveil.defenders.training_settings import CHOICES
 from meterveil.defenders.veil.dice import Dice
 from meterveil.defenders.veil.policy import Veil
 from meterveil.errors import InputError, unknown
@@ -80,6 +82,20 @@ class Defence:
     def knowing(self, history: Sequence[Household], setup: Setup) -> Defence:
         """Return the defence with a record of the household's earlier days, where it uses one."""
         return replace(self, policies=tuple(knowing(policy, history, setup) for policy in self.policies))
+
+    def choosing(self, choice: str) -> Defence:
+        """Return the defence with managers that act so: `sampled` or `greedy`."""
+        if choice not in CHOICES:
+            raise unknown("choice", choice, CHOICES)
+        if not self.trainings or not all(isinstance(policy, ManagerPolicy) for policy in self.policies):
+            raise InputError(f"{self.name} is no trained manager, which alone has a choice; leave it out")
+        policies = tuple(replace(cast(ManagerPolicy, policy), choice=choice) for policy in self.policies)
+        options = [{**run.document["options"], "choice": choice} for run in self.trainings]
+        trainings = tuple(
+            run._replace(policy=policy, document={**run.document, "options": chosen})
+            for run, policy, chosen in zip(self.trainings, policies, options, strict=True)
+        )
+        return replace(self, policies=policies, trainings=trainings)
 
     def seeds(self, asked: int) -> int:
         """Return the number of seeds to measure with: one per training where there are several."""
