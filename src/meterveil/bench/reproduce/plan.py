@@ -20,6 +20,7 @@ from meterveil.bench.reproduce.runner import MEASURE, Engine, Task, run
 from meterveil.bench.reproduce.steps import PlannedDefence, ProbeSpec, TrainingSpec
 from meterveil.bench.reproduce.workspace import Workspace
 from meterveil.bench.trial import Trial, evaluation_day_trial, protocol_trial, synthetic_trial
+from meterveil.data.household import Aggregate
 from meterveil.data.protocols import (
     FURTHER_HOUSES,
     PROTOCOLS,
@@ -57,7 +58,7 @@ class Plan:
 
     def add(self, cell: Cell) -> str:
         """Add the tasks of a cell; one that the data do not include is recorded as not measured."""
-        trial = trial_of(self.workspace, cell.dataset, cell.house, cell.days, cell.threat)
+        trial = trial_of(self.workspace, cell.dataset, cell.house, cell.days, cell.threat, cell.aggregate)
         if isinstance(trial, str):
             work = partial(steps.not_measured, cell=cell, reason=trial)
             return self._task(Task(MEASURE, steps.not_measured_key(cell), cell.title, work))
@@ -82,10 +83,10 @@ class Plan:
         home = PROTOCOLS[dataset].house if dataset in PROTOCOLS else cell.house
         probe = ""
         if isinstance(settings, ManagerSettings):
-            fit = ProbeSpec(dataset, home, settings.probe, seed, settings.probe_epochs)
+            fit = ProbeSpec(dataset, home, settings.probe, seed, settings.probe_epochs, cell.aggregate)
             title = f"{fit.kind} probe of {dataset}, seed {seed}"
             probe = self._task(Task("probe", fit.key(self.workspace), title, fit.fit))
-        spec = TrainingSpec(dataset, home, settings, signatures, cell.battery, seed, probe)
+        spec = TrainingSpec(dataset, home, settings, signatures, cell.battery, seed, probe, cell.aggregate)
         title, needs = f"{settings.method} on {dataset}, seed {seed}", (probe,) if probe else ()
         return self._task(Task("train", spec.key(self.workspace), title, spec.train, needs))
 
@@ -109,7 +110,9 @@ def plan(cells: Iterable[Cell], workspace: Workspace) -> Plan:
         made.cells[key] = cell
         rows = _rows_of(table, cell)
         has_values = bool(rows["value"].notna().any())
-        has_data = isinstance(trial_of(workspace, cell.dataset, cell.house, cell.days, cell.threat), Trial)
+        has_data = isinstance(
+            trial_of(workspace, cell.dataset, cell.house, cell.days, cell.threat, cell.aggregate), Trial
+        )
         if key in runs or (has_values and not has_data):
             made.states[cell] = "finished"
         else:
@@ -143,14 +146,16 @@ def record(made: Plan, task: Task) -> None:
 
 
 @cache
-def trial_of(workspace: Workspace, dataset: str, house: int, days: str, threat: str = "fixed") -> Trial | str:
+def trial_of(
+    workspace: Workspace, dataset: str, house: int, days: str, threat: str = "fixed", aggregate: Aggregate = "mains"
+) -> Trial | str:
     """Return the days that attackers learn from and read, or why the data do not allow it.
 
     On the paper's day adaptive attackers also learn the appliances of the held-out days: both share a fit.
     """
     if not workspace.has_house(dataset, house):
         return f"house {house} of {dataset} is not among the data"
-    household = workspace.household(dataset, house)
+    household = workspace.household(dataset, house, aggregate)
     try:
         if days not in (PAPER, HELD_OUT):
             every = (*UKDALE_EVALUATION_DAYS, *REDD_EVALUATION_DAYS)
@@ -159,7 +164,7 @@ def trial_of(workspace: Workspace, dataset: str, house: int, days: str, threat: 
         choice: Literal["paper", "many"] = "paper" if days == PAPER else "many"
         if dataset == SYNTHETIC:
             return synthetic_trial(household, choice)
-        protocol = FURTHER_HOUSES.get((dataset, house)) or PROTOCOLS[dataset]
+        protocol = replace(FURTHER_HOUSES.get((dataset, house)) or PROTOCOLS[dataset], aggregate=aggregate)
         trial = protocol_trial(protocol, household, choice)
         return replace(trial, also_learned=protocol.many_day_targets) if threat == "adaptive" else trial
     except InputError as error:

@@ -29,7 +29,7 @@ from meterveil.bench.trial import Trial, synthetic_trial
 from meterveil.core.battery import Battery
 from meterveil.data import outputs
 from meterveil.data.cache import key_of, library_versions
-from meterveil.data.household import Household
+from meterveil.data.household import Aggregate, Household
 from meterveil.data.protocols import PROTOCOLS
 from meterveil.data.simulation import Setup
 from meterveil.defenders import version_of
@@ -52,19 +52,21 @@ class ProbeSpec:
     kind: str
     seed: int
     epochs: int
+    aggregate: Aggregate = "mains"
 
     def key(self, workspace: Workspace) -> str:
         """Hash everything that can change the probe."""
         days = training_days(workspace, self.dataset, self.house)
-        data = workspace.digest(self.dataset, self.house)
+        data = workspace.digest(self.dataset, self.house, (), self.aggregate)
         libraries = library_versions(*_LIBRARIES[:2])
-        return key_of("probe", asdict(self), list(map(str, days)), data, version_of(MANAGER), libraries)
+        asked = {name: value for name, value in asdict(self).items() if name != "aggregate"}  # the data hold it
+        return key_of("probe", asked, list(map(str, days)), data, version_of(MANAGER), libraries)
 
     def fit(self, workspace: Workspace, key: str) -> dict[str, Any]:
         """Fit it as a training would that has no fitted probe."""
         from meterveil.defenders.manager import probes  # noqa: PLC0415  torch
 
-        began, home = time.perf_counter(), workspace.household(self.dataset, self.house)
+        began, home = time.perf_counter(), workspace.household(self.dataset, self.house, self.aggregate)
         days = training_days(workspace, self.dataset, self.house)
         with own_randomness():
             recipe = probes.Recipe(epochs=self.epochs)
@@ -85,6 +87,7 @@ class TrainingSpec:
     seed: int
     probe: str = ""
     """Key of the probe; empty for a method that has none."""
+    aggregate: Aggregate = "mains"
 
     def key(self, workspace: Workspace) -> str:
         """Hash everything that can change what is learned."""
@@ -93,7 +96,7 @@ class TrainingSpec:
             "train",
             [self.settings.method, version_of(self.settings.method), asdict(self.settings)],
             [self.battery, self.seed, self.probe, list(map(str, days))],
-            workspace.digest(self.dataset, self.house),
+            workspace.digest(self.dataset, self.house, (), self.aggregate),
             workspace.signatures(self.signatures).digest(),
             library_versions(*_LIBRARIES[:3]),
         )
@@ -106,7 +109,7 @@ class TrainingSpec:
         folder = workspace.folder("train", key)
         if format_of(folder) and read_document(folder)["status"] == FINISHED:
             return {}
-        home = workspace.household(self.dataset, self.house)
+        home = workspace.household(self.dataset, self.house, self.aggregate)
         days = training_days(workspace, self.dataset, self.house)
         setup = Setup(workspace.signatures(self.signatures), Battery(**dict(self.battery)), seed=self.seed)
         notes: dict[str, Any] = {"commit": current_commit()}
@@ -185,7 +188,8 @@ def fit_key(workspace: Workspace, trial: Trial, name: str) -> str:
 
 def training_households(workspace: Workspace, trial: Trial) -> tuple[Household, ...]:
     """Return what the attackers of a trial learn from."""
-    return trial.training_households({part.key: workspace.household(*part.key) for part in trial.training})
+    houses = {part.key: workspace.household(*part.key, trial.aggregate) for part in trial.training}
+    return trial.training_households(houses)
 
 
 def training_days(workspace: Workspace, dataset: str, house: int) -> tuple[date, ...]:
@@ -201,7 +205,8 @@ def measure(
     """Measure a cell; trainings and fits come from the cache. Two defences give their difference."""
     attackers = {cell.threat: cell.attackers}
     spec = Spec(trial, defences[0].setup(workspace), attackers, cell.seeds, cell.copies)
-    houses = {part.key: workspace.household(*part.key) for part in (*trial.training, trial.test)}
+    parts = (*trial.training, trial.test)
+    houses = {part.key: workspace.household(*part.key, trial.aggregate) for part in parts}
     undefended = measure_undefended(spec, houses, workers=1)
     result, *others = (_evaluated(workspace, cell, undefended, defence) for defence in defences)
     settings = {name: value for defence in defences for name, value in defence.settings(workspace).items()}
@@ -229,7 +234,7 @@ def cell_key(
     """Hash everything that can change the figures of a cell; labels cannot."""
     played = [[d.origins, d.setup(workspace).library.digest(), d.battery] for d in defences]
     effort = [cell.threat, cell.seeds, cell.copies if cell.threat == "adaptive" else 0]
-    data = workspace.digest(*trial.test.key, trial.targets)
+    data = workspace.digest(*trial.test.key, trial.targets, trial.aggregate)
     libraries = library_versions(*_LIBRARIES)
     return key_of("cell", VERSION, trial.identity, played, effort, list(fits), data, libraries)
 

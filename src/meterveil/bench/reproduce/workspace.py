@@ -9,7 +9,7 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
@@ -17,8 +17,9 @@ from meterveil.bench.reproduce.experiments import SYNTHETIC
 from meterveil.core.decoys import Library
 from meterveil.data.cache import household_digest
 from meterveil.data.files import data_folder
-from meterveil.data.household import Household
-from meterveil.data.load import describe, load
+from meterveil.data.household import Aggregate, Household
+from meterveil.data.load import describe, load, load_protocol
+from meterveil.data.protocols import FURTHER_HOUSES, PROTOCOLS
 from meterveil.data.signatures import build, read_houses, save, sub_library
 from meterveil.data.signatures import library as read_library
 from meterveil.errors import InputError
@@ -38,9 +39,9 @@ class Workspace:
     library: Path | None = None
     """File of signatures; None for the shipped ones."""
 
-    def household(self, dataset: str, house: int) -> Household:
-        """Read a house, once in each process."""
-        return _household(None if self.data is None else str(self.data), dataset, house)
+    def household(self, dataset: str, house: int, aggregate: Aggregate = "mains") -> Household:
+        """Read a house with this source of its load (D2), once in each process."""
+        return _household(None if self.data is None else str(self.data), dataset, house, aggregate)
 
     def has_house(self, dataset: str, house: int) -> bool:
         """Tell whether the data include a house; reading it reports any other problem."""
@@ -49,9 +50,9 @@ class Workspace:
         known = describe(self.data / dataset).houses
         return not known or house in known
 
-    def digest(self, dataset: str, house: int, targets: tuple[str, ...] = ()) -> str:
+    def digest(self, dataset: str, house: int, targets: tuple[str, ...] = (), aggregate: Aggregate = "mains") -> str:
         """Hash the record of a house: its load and these appliances."""
-        return _digest(self, dataset, house, targets)
+        return _digest(self, dataset, house, targets, aggregate)
 
     def signatures(self, name: str = "main") -> Library:
         """Read the signatures, or a named part of them."""
@@ -91,15 +92,18 @@ def built_library(data: Path, cache_folder: Path) -> Path:
 
 
 @cache
-def _household(data: str | None, dataset: str, house: int) -> Household:
+def _household(data: str | None, dataset: str, house: int, aggregate: Aggregate) -> Household:
     if dataset == SYNTHETIC:
-        return load(SYNTHETIC)
+        return load(SYNTHETIC).metered_by(aggregate)
+    if aggregate != "mains":
+        protocol = FURTHER_HOUSES.get((dataset, house)) or replace(PROTOCOLS[dataset], house=house)
+        return load_protocol(data_folder(data), replace(protocol, aggregate=aggregate))
     return load(data_folder(data) / dataset, house)
 
 
 @cache
-def _digest(workspace: Workspace, dataset: str, house: int, targets: tuple[str, ...]) -> str:
-    return household_digest(workspace.household(dataset, house), targets)
+def _digest(workspace: Workspace, dataset: str, house: int, targets: tuple[str, ...], aggregate: Aggregate) -> str:
+    return household_digest(workspace.household(dataset, house, aggregate), targets)
 
 
 @cache

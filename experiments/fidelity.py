@@ -1,0 +1,248 @@
+"""Search the paper's unstated choices by its fingerprint: `python -m experiments.fidelity --library FILE`.
+
+Makes results/study_fidelity.csv of docs/fidelity.md. No attacker takes part and no privacy figure is read: a
+candidate is scored by what the battery does on the paper's test days (`meterveil.bench.fingerprint`).
+
+Three steps, each resumable, trainings cached as in `meterveil reproduce`:
+
+    loads     sources of the load, by the day's mean and by a drain that charges at night and covers the load by day
+    screen    one training of every candidate on UK-DALE, with the identity probe, which needs no network
+    halve     the best of them on both houses and with the paper's probe, then five seeds of the best
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
+from itertools import product
+from typing import Any, cast
+
+import numpy as np
+
+from experiments import study
+from meterveil.bench import fingerprint
+from meterveil.bench.fingerprint import Reading
+from meterveil.bench.reproduce.experiments import AS_PUBLISHED_LOAD, BOTH, Changes
+from meterveil.bench.reproduce.runner import Task, do
+from meterveil.bench.reproduce.steps import ProbeSpec, TrainingSpec
+from meterveil.bench.reproduce.workspace import Workspace, built_library
+from meterveil.core.battery import Battery
+from meterveil.core.executor import Command, replay_signature
+from meterveil.core.rollout import Policy, View, rollout
+from meterveil.core.tariff import PAPER_TARIFF
+from meterveil.data.cache import cache_folder
+from meterveil.data.files import data_folder
+from meterveil.data.household import AGGREGATES, Aggregate
+from meterveil.data.protocols import PROTOCOLS
+from meterveil.data.simulation import episodes
+from meterveil.defenders.run_folder import load_trained
+from meterveil.defenders.trained_policies import ManagerPolicy
+from meterveil.defenders.training_settings import CHOICES, ManagerSettings, manager_settings
+from meterveil.errors import InputError
+
+WEIGHTS = (0.01, 0.03, 0.1, 0.003, 1.0, 0.3, 0.0)
+"""Lambda: 0 is cost only, 1 is privacy only, which the paper says that it used."""
+LOSSES = ("rmse", "mse")
+PRESETS = ("fast", "paper")
+"""`paper` has the published learning rate, with which little is learned in 300 days."""
+DRAWS = 3
+"""Times that a sampled policy plays the day."""
+KEPT = 4
+"""Candidates of the screen that are tried again with the other choices."""
+SEEDS = 5
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """Choices that the paper leaves open."""
+
+    weight: float
+    loss: str = "rmse"
+    choice: str = "greedy"
+    masked: bool = False
+    preset: str = "fast"
+    probe: str = "identity"
+
+    @property
+    def name(self) -> str:
+        """Name of the row in the table."""
+        words = [f"lambda {self.weight:g}", self.loss, self.choice, *["masked"] * self.masked]
+        return ", ".join([*words, f"preset {self.preset}", f"{self.probe} probe"])
+
+    @property
+    def settings(self) -> ManagerSettings:
+        """Settings of the training; the choice does not change what is learned."""
+        changes = {"weight": self.weight, "loss": self.loss, "masked": self.masked, "probe": self.probe}
+        return manager_settings(self.preset, **changes, choice="greedy")
+
+
+@dataclass(frozen=True)
+class Drain:
+    """Rule that replays one signature: charging in the cheap hours up to a limit, discharging in the others."""
+
+    soc_limit: float
+    signature: int = 0
+
+    def initial(self, batch: int) -> None:
+        """Return no memory."""
+
+    def decide(self, view: View, memory: None) -> tuple[Command, None]:
+        """Charge or discharge by the price."""
+        is_cheap = view.price <= fingerprint.CHEAP
+        charges = is_cheap & (view.state.soc < self.soc_limit)
+        action = np.where(charges, 1 + self.signature, np.where(is_cheap, 0, 1 + view.library.size + self.signature))
+        return replay_signature(view.library, action), memory
+
+
+def played(
+    workspace: Workspace,
+    dataset: str,
+    aggregate: Aggregate,
+    policy: Policy,
+    battery: Changes = (),
+    seeds: Iterable[int] = (0,),
+) -> Reading:
+    """Let a policy play the paper's test day and return the mean of its figures over draws of random numbers."""
+    protocol = PROTOCOLS[dataset]
+    home = workspace.household(dataset, protocol.house, aggregate)
+    scenario = episodes(home, protocol.test[:1], PAPER_TARIFF)
+    rngs = [np.random.default_rng([seed, 0xF1D]) for seed in seeds]
+    trace = rollout(policy, Battery(**dict(battery)), workspace.signatures(), scenario.rows([0] * len(rngs)), rngs)
+    price = scenario.price[0, scenario.lead :]
+    return average([fingerprint.simulated(power_w, trace.load_w[0], price) for power_w in trace.power_w])
+
+
+def average(readings: Sequence[Reading]) -> Reading:
+    """Average every figure."""
+    return Reading(*np.mean([list(reading.terms.values()) for reading in readings], axis=0).tolist())
+
+
+def trained(
+    workspace: Workspace, dataset: str, settings: ManagerSettings, seed: int, battery: Changes = ()
+) -> ManagerPolicy:
+    """Train a manager on the paper's training days, or load it from the cache."""
+    house, aggregate = PROTOCOLS[dataset].house, AS_PUBLISHED_LOAD[dataset]
+    fit = ProbeSpec(dataset, house, settings.probe, seed, settings.probe_epochs, aggregate)
+    probe = fit.key(workspace)
+    spec = TrainingSpec(dataset, house, settings, "main", battery, seed, probe, aggregate)
+    key = spec.key(workspace)
+    for task in (Task("probe", probe, "probe", fit.fit), Task("train", key, "training", spec.train)):
+        if outcome := do(task, workspace, os.getpid()).error:
+            raise InputError(f"{task.title} of {dataset}, seed {seed}: {outcome}")
+    return cast(ManagerPolicy, load_trained(workspace.folder("train", key)).policy)
+
+
+def measured(workspace: Workspace, candidate: Candidate, dataset: str, seeds: int, battery: Changes = ()) -> Reading:
+    """Train a candidate so many times and return the mean figures of the paper's test day."""
+    readings = []
+    for seed in range(seeds):
+        policy = trained(workspace, dataset, candidate.settings, seed, battery)
+        policy = replace(policy, choice=candidate.choice)  # type: ignore[arg-type]
+        draws = range(1 if candidate.choice == "greedy" else DRAWS)
+        readings.append(played(workspace, dataset, AS_PUBLISHED_LOAD[dataset], policy, battery, draws))
+    return average(readings)
+
+
+def load_figures(workspace: Workspace) -> list[dict[str, Any]]:
+    """Compare the sources of the load: mean of the test day, its bounds, and a drain on it."""
+    figures = []
+    for dataset, aggregate in product(BOTH, AGGREGATES):
+        bounds = fingerprint.load_bounds(dataset)._asdict()
+        shared = {"dataset": dataset, "row": f"load {aggregate}", "seeds": 1, "n_days": 1}
+        try:
+            reading = played(workspace, dataset, aggregate, Drain(_papers_peak_soc()))
+        except InputError as error:
+            figures.append({**shared, "metric": "load_w", "value": np.nan, "note": str(error)})
+            continue
+        values = {**{f"bound_{name}_w": value for name, value in bounds.items()}, **_values(dataset, reading)}
+        figures += [{**shared, "metric": metric, "value": value} for metric, value in values.items()]
+    return figures
+
+
+def screened(done: set[str]) -> list[Candidate]:
+    """List the candidates of the screen, the published one last; those that are done are left out."""
+    grid = [Candidate(weight, loss) for weight, loss in product(WEIGHTS, LOSSES)]
+    grid = [candidate for candidate in grid if candidate.weight or candidate.loss == LOSSES[0]]  # no loss counts at 0
+    every = [replace(candidate, choice=choice) for candidate in grid for choice in reversed(CHOICES)]
+    return [candidate for candidate in every if candidate.name not in done]
+
+
+def record(folder: Any, name: str, readings: dict[str, Reading], seeds: int, settings: dict[str, Any]) -> float:
+    """Record the figures and the score of a row; return the score."""
+    score = fingerprint.score(readings)
+    figures = [
+        {"dataset": dataset, "row": name, "metric": metric, "value": value, "seeds": seeds, "n_days": 1}
+        for dataset, reading in readings.items()
+        for metric, value in _values(dataset, reading).items()
+    ]
+    label = "_".join(readings)
+    figures.append({"dataset": label, "row": name, "metric": "score", "value": score, "seeds": seeds, "n_days": 1})
+    study.record(folder, "fidelity", f"fidelity_{name}".replace(" ", "_").replace(",", ""), figures, settings)
+    return score
+
+
+def scores(folder: Any, dataset: str) -> dict[str, float]:
+    """Return the recorded scores on a data set or on both: row -> score."""
+    try:
+        table = study.read(folder, "fidelity")
+    except InputError:
+        return {}
+    rows = table[(table["metric"] == "score") & (table["dataset"] == dataset)]
+    return dict(zip(rows["row"], rows["value"], strict=True))
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the steps that are asked for, and record each candidate as soon as it is measured."""
+    parser = study.options(__doc__ or "")
+    parser.add_argument("--step", choices=["loads", "screen", "halve"], action="append", help="default: all")
+    parser.add_argument("--seeds", type=int, default=SEEDS, help="trainings of the best candidates")
+    options = parser.parse_args(arguments)
+    steps = options.step or ["loads", "screen", "halve"]
+    folder, cache = data_folder(options.data), cache_folder()
+    library = (options.library or built_library(folder, cache)).resolve()
+    workspace = Workspace(options.results.resolve(), cache, folder, library)
+    workspace.use_cache()
+    if "loads" in steps:
+        settings = {"drain_to": _papers_peak_soc(), "library": workspace.signatures().digest()[:12]}
+        study.record(options.results, "fidelity", "fidelity_loads", load_figures(workspace), settings)
+    if "screen" in steps:
+        for candidate in screened(set(scores(options.results, "ukdale"))):
+            readings = {"ukdale": measured(workspace, candidate, "ukdale", 1)}
+            record(options.results, candidate.name, readings, 1, asdict(candidate))
+    if "halve" in steps:
+        _halve(workspace, options)
+
+
+def _halve(workspace: Workspace, options: Any) -> None:
+    """Try the best of the screen with the other choices on both houses, then train the best with every seed."""
+    known = scores(options.results, "ukdale")
+    by_name = {candidate.name: candidate for candidate in screened(set())}
+    best = sorted((name for name in by_name if name in known), key=known.__getitem__)[:KEPT]
+    varied = [replace(by_name[name], masked=masked) for name in best for masked in (False, True)]
+    for candidate in varied:
+        if candidate.name not in scores(options.results, "_".join(BOTH)):
+            readings = {dataset: measured(workspace, candidate, dataset, 1) for dataset in BOTH}
+            record(options.results, candidate.name, readings, 1, asdict(candidate))
+    known = scores(options.results, "_".join(BOTH))
+    winner = min(varied, key=lambda candidate: known[candidate.name])
+    for preset, probe in product(PRESETS, ("transformer",)):
+        final = replace(winner, preset=preset, probe=probe)
+        readings = {dataset: measured(workspace, final, dataset, options.seeds) for dataset in BOTH}
+        record(options.results, final.name, readings, options.seeds, asdict(final))
+
+
+def _papers_peak_soc() -> float:
+    """Return the highest state of charge of a day with the paper's costs: what was charged at night on top of half."""
+    paper = fingerprint.printed("ukdale")
+    charged = np.mean(fingerprint.flows(paper.energy_cost, paper.throughput_kwh).cheap)
+    return float(0.5 + charged / Battery().capacity_kwh)
+
+
+def _values(dataset: str, reading: Reading) -> dict[str, float]:
+    missed = fingerprint.misses(dataset, reading)
+    return {**reading.terms, **{f"{name}_miss": value for name, value in missed.items()}}
+
+
+if __name__ == "__main__":
+    main()
