@@ -46,6 +46,8 @@ WEIGHTS = (0.01, 0.03, 0.1, 0.003, 1.0, 0.3, 0.0)
 LOSSES = ("rmse", "mse")
 PRESETS = ("fast", "paper")
 """`paper` has the published learning rate, with which little is learned in 300 days."""
+EXPORTING: Changes = (("export_limit_w", float("inf")),)
+"""Battery that may feed the grid, which the paper says that it does not (D3)."""
 DRAWS = 3
 """Times that a sampled policy plays the day."""
 KEPT = 4
@@ -157,6 +159,19 @@ def load_figures(workspace: Workspace) -> list[dict[str, Any]]:
             continue
         values = {**{f"bound_{name}_w": value for name, value in bounds.items()}, **_values(dataset, reading)}
         figures += [{**shared, "metric": metric, "value": value} for metric, value in values.items()]
+    for dataset in BOTH:
+        shared = {"dataset": dataset, "seeds": 1, "n_days": 1}
+        reading = played(workspace, dataset, AS_PUBLISHED_LOAD[dataset], Drain(_papers_peak_soc()), EXPORTING)
+        values = _values(dataset, reading).items()
+        figures += [
+            {**shared, "row": "drain that exports", "metric": metric, "value": value} for metric, value in values
+        ]
+        day = workspace.household(dataset, PROTOCOLS[dataset].house).day(PROTOCOLS[dataset].test[0])
+        means = {name: np.nanmean(w) for name, w in day.appliances_w.items() if not np.isnan(w).all()}
+        highest = fingerprint.highest_means(dataset)
+        for name in (name for name in PROTOCOLS[dataset].targets if name in means):
+            both = {"mean_w": means[name], "highest_mean_w": highest[name]}
+            figures += [{**shared, "row": f"mean of {name}", "metric": m, "value": v} for m, v in both.items()]
     return figures
 
 

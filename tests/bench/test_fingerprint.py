@@ -36,8 +36,15 @@ def test_attackers_that_read_the_load_bound_it():
     ukdale, redd = load_bounds("ukdale"), load_bounds("redd")
     assert ukdale.high == pytest.approx(194.98 / 0.84, rel=0.01)  # CO, masked
     assert ukdale.low == pytest.approx(4.565 / 24 * 1000, rel=0.001)  # what was discharged in the dear hours
-    assert redd.low == pytest.approx(300.22 / 1.57, rel=0.01)  # BERT4NILM, masked
+    assert redd.low == pytest.approx(301.77 / 1.60, rel=0.001)  # ELECTRIcity, masked
     assert redd.low < 223 < redd.high  # the mains at hand, unlike the 133 W of all sub-meters
+
+
+def test_redd_is_the_data_at_hand_and_the_fridge_of_ukdale_is_not_told():
+    redd = fingerprint.highest_means("redd")
+    assert redd["fridge"] == pytest.approx(85.05 / 0.96, rel=0.01)
+    assert redd["kitchen_outlets_2"] == pytest.approx(20.34 / 1.91, rel=0.01)
+    assert fingerprint.highest_means("ukdale")["aggregate"] == load_bounds("ukdale").high
 
 
 def test_a_simulated_day_is_read_off_its_battery_power():
