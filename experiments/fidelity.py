@@ -8,10 +8,13 @@ Three steps, each resumable, trainings cached as in `meterveil reproduce`:
     loads     sources of the load, by the day's mean and by a drain that charges at night and covers the load by day
     screen    one training of every candidate on UK-DALE, with the identity probe, which needs no network
     halve     the best of them on both houses and with the paper's probe, then five seeds of the best
+
+`--candidate '{"weight": 0.01, "probe": "transformer"}' --on ukdale --seeds 1` measures one candidate only.
 """
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -212,12 +215,18 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = study.options(__doc__ or "")
     parser.add_argument("--step", choices=["loads", "screen", "halve"], action="append", help="default: all")
     parser.add_argument("--seeds", type=int, default=SEEDS, help="trainings of the best candidates")
+    parser.add_argument("--candidate", type=json.loads, help="fields of one candidate as JSON; no step is run")
+    parser.add_argument("--on", choices=BOTH, action="append", help="houses of --candidate; default: both")
     options = parser.parse_args(arguments)
-    steps = options.step or ["loads", "screen", "halve"]
+    steps = [] if options.candidate else options.step or ["loads", "screen", "halve"]
     folder, cache = data_folder(options.data), cache_folder()
     library = (options.library or built_library(folder, cache)).resolve()
     workspace = Workspace(options.results.resolve(), cache, folder, library)
     workspace.use_cache()
+    if options.candidate:
+        candidate = Candidate(**options.candidate)
+        readings = {name: measured(workspace, candidate, name, options.seeds) for name in options.on or BOTH}
+        record(options.results, candidate.name, readings, options.seeds, asdict(candidate))
     if "loads" in steps:
         settings = {"drain_to": _papers_peak_soc(), "library": workspace.signatures().digest()[:12]}
         study.record(options.results, "fidelity", "fidelity_loads", load_figures(workspace), settings)

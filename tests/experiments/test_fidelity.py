@@ -1,0 +1,57 @@
+"""The search of the paper's unstated choices, without a training, and the tables of its page."""
+
+import numpy as np
+import pytest
+
+from experiments import fidelity, fidelity_page, study
+from meterveil.bench import fingerprint, results
+from meterveil.core.battery import Battery
+from meterveil.core.decoys import Library
+from meterveil.core.rollout import rollout
+from meterveil.core.scenario import Scenario
+
+PAPERS = {name: fingerprint.printed(name) for name in ("ukdale", "redd")}
+
+
+def test_every_combination_is_screened_once_and_never_again():
+    every = fidelity.screened(set())
+    assert len(every) == len({candidate.name for candidate in every}) == 2 * (2 * len(fidelity.WEIGHTS) - 1)
+    assert fidelity.screened({every[0].name}) == every[1:]
+    assert {candidate.settings.choice for candidate in every} == {"greedy"}  # one training serves both choices
+
+
+def test_a_drain_charges_by_night_and_covers_the_load_by_day():
+    minutes = np.arange(1440)
+    price = np.where(minutes < 420, fingerprint.CHEAP, fingerprint.DEAR)
+    load_w = np.full(1440, 300.0)
+    scenario = Scenario(
+        load_w[None], minutes[None], np.zeros((1, 1440), dtype=np.int64), price[None], np.array([1440]), 0
+    )
+    library = Library.of([("kettle", [2000.0] * 10)], source="by hand")
+    trace = rollout(fidelity.Drain(0.68), Battery(), library, scenario, [np.random.default_rng(0)])
+    assert trace.soc[0, 419] == pytest.approx(0.68, abs=0.05)
+    assert trace.soc[0, -1] == pytest.approx(0.1)
+    assert (trace.meter_w[0, 420:600] == 0.0).all()
+
+
+def test_scores_are_recorded_and_the_page_shows_the_best_first(tmp_path):
+    for name, factor in (("worse", 1.5), ("better", 1.1)):
+        readings = {key: fidelity.average([reading]) for key, reading in PAPERS.items()}
+        readings["redd"] = fingerprint.Reading(*(factor * value for value in readings["redd"].terms.values()))
+        fidelity.record(tmp_path, name, readings, 1, {})
+    scored = fidelity.scores(tmp_path, "ukdale_redd")
+    assert 0.0 < scored["better"] < scored["worse"]
+    assert fidelity.scores(tmp_path, "ukdale") == {}
+    lines = fidelity_page.candidates(study.read(tmp_path, "fidelity")).splitlines()
+    assert [line.split("|")[1].strip() for line in lines[2:]] == ["paper", "better", "worse"]
+
+
+def test_the_page_says_what_is_not_measured_and_joins_the_paper():
+    page = fidelity_page.side_by_side(results.to_table([]))
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in page.splitlines()]
+    assert ["RMSE increase, %", "107", "", ""] in rows
+    assert ["significant cases, F1", "25/30", "", ""] in rows
+    assert ["kWh moved", "6.13", "", ""] in rows
+    assert ["attackers, seeds", "6, 5", "not measured", "not measured"] in rows
+    assert "Not measured yet" in fidelity_page.informed(results.to_table([]))
+    assert "| energy moved, UK-DALE | 6.13 kWh |" in fidelity_page.bounds()
