@@ -60,8 +60,8 @@ TARIFFS: dict[str, Tariff] = {
 VARIANTS: dict[str, tuple[Veil, str]] = {
     "planner": (Veil(), "paper tariff"),
     "heuristic": (Veil(decider=Heuristic()), "paper tariff"),
-    "planner, penalty 1": (Veil(decider=Planner(penalty=1.0)), "paper tariff"),
-    "planner, penalty 0.6": (Veil(decider=Planner(penalty=0.6)), "paper tariff"),
+    "planner, 0.4 an hour": (Veil(decider=Planner(hour_cost=0.4)), "paper tariff"),
+    "planner, 0.1 an hour": (Veil(decider=Planner(hour_cost=0.1)), "paper tariff"),
     "epsilon 1": (Veil(Rules(epsilon=1.0)), "paper tariff"),
     "epsilon 4": (Veil(Rules(epsilon=4.0)), "paper tariff"),
     "4 decoys a day": (Veil(dice=Dice(4 / 1440)), "paper tariff"),

@@ -431,7 +431,9 @@ def test_a_veil_is_fitted_to_the_days_of_a_household_and_without_any_keeps_the_s
     home = household(np.random.default_rng(3), 3, FIRST_DAY)
     setup = Setup(LIBRARY)
     days_w = home.aggregate_w.reshape(3, 48, 30)
-    np.testing.assert_allclose(knowing(Veil(), [home], setup).record[..., 0], days_w.mean(axis=2))
+    record = knowing(Veil(), [home], setup).record
+    np.testing.assert_allclose(record[:3, ..., 0], days_w.mean(axis=2))
+    np.testing.assert_array_equal(record[3:], record[np.arange(3, 14) % 3])
     assert knowing(Veil(), [], setup).record is None
     assert len(Veil().initial(1).diary.recent[0]) == 7
 
@@ -493,3 +495,29 @@ def test_the_planner_follows_most_minutes_and_costs_less_than_the_heuristic():
     assert planned.missed.sum() < 0.01 * planned.minutes.sum()
     assert simple.missed.sum() < 0.01 * simple.minutes.sum()
     assert plan_cost < simple_cost
+
+
+def test_large_loads_give_way_to_the_quiet_hours_when_the_budget_is_short():
+    quiet_w = np.where(np.arange(DAY) % 60 < 30, 100.0, 500.0)
+    load_w = quiet_w[None].copy()
+    load_w[0, 600:660] = 2300.0
+    rules = replace(RULES, decision_minutes=(0,))
+    veil = Veil(rules, decider=Obstinate(), record=record_of(quiet_w[None], rules), rescue_kwh=0.0)
+    short = Battery(budget_kwh=5.3)  # the quiet load needs 4.8 kWh to be held at 300 W
+    trace, found = play(veil, load_w, short)
+    without, bare = play(replace(veil, large_w=np.inf), load_w, short)
+    assert shown(trace.meter_w)[0, 600:660].tolist() == [2500.0] * 60
+    assert shown(trace.meter_w)[0, 660:].tolist() == [300.0] * 780
+    assert found.missed[0, 0] == 60
+    assert bare.missed[0, 0] > 60
+    assert np.all(without.meter_w[0, 600:630] == 300.0)
+
+
+def test_a_plan_keeps_the_budget_for_an_evening_that_usually_needs_it():
+    evening_w = np.where(np.arange(DAY) < 1020, 300.0, 300.0 + 800.0 * (np.arange(DAY) % 120 >= 60))[None]
+    rules = Rules((0, 420, 1020), (300.0, 700.0))
+    record = record_of(evening_w, rules)
+    for budget_kwh, level in ((8.0, 300.0), (2.9, 700.0)):  # 300 W moves 3.2 kWh in the evening, 700 W 2.8 kWh
+        veil = Veil(rules, decider=Planner(hour_cost=5.0, reserve_kwh=0.0), record=record)
+        trace, _ = play(veil, evening_w, Battery(budget_kwh=budget_kwh), soc=0.6)
+        assert shown(trace.meter_w)[0, 1020] == level

@@ -53,7 +53,7 @@ class Rules:
 
     decision_minutes: tuple[int, ...] = (0, 7 * 60, 17 * 60)
     """Minutes of the local day at which a level is chosen."""
-    menu_w: tuple[float, ...] = (100.0, 200.0, 300.0, 400.0, 550.0, 750.0, 1000.0)
+    menu_w: tuple[float, ...] = (100.0, 150.0, 200.0, 300.0, 400.0, 500.0, 600.0, 750.0, 1000.0)
     """Levels to choose from, in whole watts."""
     grid_w: float = 500.0
     """Where the battery cannot follow, the meter shows a multiple of it, if one is in reach."""

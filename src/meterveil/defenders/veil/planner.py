@@ -1,9 +1,13 @@
-"""Planner: try the levels of the coming blocks on recent days, and take what misses and costs least."""
+"""Planner: value the charge and the budget at each coming decision from recent days, and choose what costs least.
+
+The value of a state is found backwards in time (stochastic dynamic programming): a block costs its energy, its wear
+and its misses, averaged over the recent days, plus the value of the state in which it ends, where the next level is
+chosen anew.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from itertools import pairwise
+from dataclasses import dataclass, fields
 from typing import NamedTuple
 
 import numpy as np
@@ -15,120 +19,167 @@ from meterveil.core.tariff import DEGRADATION_PER_KWH
 from meterveil.defenders.veil.situation import SLOTS, Situation
 
 _HOURS = SLOT_MINUTES / 60.0
+_ENDLESS_KWH = 1000.0
+"""Budget that counts as unlimited."""
+_HOUSEHOLDS = 4
+"""Households that are planned at a time, so that their arrays fit into the processor's cache."""
 
 
-class Block(NamedTuple):
-    """What holding each level does in one block of each recent day, (batch, day, M) each."""
+class Course(NamedTuple):
+    """What holding each level does up to each half hour of recent days, (batch, M, day, 1 + half hour) each."""
 
-    lowest_kwh: FloatArray  # of the stored energy within the block, relative to its start
-    highest_kwh: FloatArray
-    net_kwh: FloatArray
-    moved_kwh: FloatArray  # before midnight
-    moved_later_kwh: FloatArray  # after it
+    stored_kwh: FloatArray
+    moved_kwh: FloatArray
     cost: FloatArray
+    veiled_hours: FloatArray  # those in which a miss counts, (1, 1, 1, 1 + half hour)
+
+
+class Range(NamedTuple):
+    """Stored energy that a plan may use, in steps of the value's grid; one entry per household."""
+
+    low_kwh: FloatArray
+    step_kwh: FloatArray
+    steps: int
 
 
 @dataclass(frozen=True)
 class Planner:
-    """Decider that simulates recent days for a day ahead, one level for each coming block."""
+    """Decider that minimises the mean cost of the coming days, with a new choice at every decision."""
 
-    blocks: int = 3
-    """Blocks to look ahead; at most a day."""
-    penalty: float = 2.0
-    """Cost of each kWh that the SoC range or the budget lacks."""
+    hour_cost: float = 0.2
+    """Cost of an hour that the budget leaves open."""
+    kwh_cost: float = 0.6
+    """Cost of each kWh that the SoC range lacks."""
+    rescue_cost: float = 0.1
+    """Cost of a rescue: paid where a plan uses the reserve of the SoC range."""
     reserve_kwh: float = 0.3
     """Part of the SoC range at each end, and of the budget, that a plan should not use."""
+    days: int = 2
+    """Days to look ahead."""
+    soc_steps: int = 16
+    budget_steps: int = 8
 
     def scores(self, situation: Situation) -> FloatArray:
-        """Rate each level by the least cost of a plan that begins with it."""
+        """Rate each level by the mean cost of the coming days that begin with it."""
         scores = np.empty((len(situation.soc), len(situation.rules.menu_w)))
         slot = situation.minute_of_day // SLOT_MINUTES
         for now in np.unique(slot):
             rows = np.flatnonzero(slot == now)
-            part = situation if len(rows) == len(slot) else _rows(situation, rows)
-            scores[rows] = -self._cost(part, int(now))
+            for first in range(0, len(rows), _HOUSEHOLDS):
+                part = rows[first : first + _HOUSEHOLDS]
+                scores[part] = -self._cost(_rows(situation, part), int(now))
         return scores
 
     def _cost(self, situation: Situation, now: int) -> FloatArray:
-        """Return the least cost of a plan that begins with each level, (batch, M)."""
-        blocks = _blocks(situation, now)[: self.blocks]
-        battery, levels = situation.battery, len(situation.rules.menu_w)
-        low_kwh, high_kwh = (
-            (np.asarray(end) * battery.capacity_kwh)[:, None, None, None] for end in (battery.soc_min, battery.soc_max)
+        """Return the mean cost of the coming days for each first level, (batch, M)."""
+        battery, course = situation.battery, _course(situation)
+        low_kwh, high_kwh = (np.asarray(end) * battery.capacity_kwh for end in (battery.soc_min, battery.soc_max))
+        usable = Range(low_kwh, np.maximum(high_kwh - low_kwh, 1e-3) / self.soc_steps, self.soc_steps)
+        full_kwh = np.minimum(np.asarray(battery.budget_kwh), _ENDLESS_KWH)[:, None]
+        budgets_kwh = full_kwh * np.linspace(0.0, 1.0, self.budget_steps + 1)
+        times = {minute // SLOT_MINUTES for minute in situation.rules.choice_minutes}
+        ahead = range(now + 1, now + self.days * SLOTS)
+        bounds = [now, *(slot for slot in ahead if slot % SLOTS in times or slot % SLOTS == 0), ahead.stop]
+        stored_kwh = usable.step_kwh[:, None] * np.arange(self.soc_steps + 1)
+        value = (-situation.price.min() - DEGRADATION_PER_KWH) * stored_kwh[:, None, None]  # (batch, budget, M, SoC)
+        value = np.repeat(value, len(situation.rules.menu_w), axis=2)
+        for begin, end in zip(bounds[-2:0:-1], bounds[:1:-1], strict=True):
+            budget_kwh = full_kwh if begin % SLOTS == 0 else budgets_kwh
+            value = self._before(value, _block(course, begin, end), budget_kwh, full_kwh, usable)
+            if begin % SLOTS in times:
+                value = np.broadcast_to(value.min(axis=2, keepdims=True), value.shape)
+        start = (situation.soc * battery.capacity_kwh - low_kwh) / usable.step_kwh
+        block = _block(course, now, bounds[1])
+        now_left_kwh = situation.budget_left_kwh[:, None]
+        return np.asarray(self._before(value, block, now_left_kwh, full_kwh, usable, start)[:, 0, :, 0])
+
+    def _before(
+        self,
+        value: FloatArray,
+        block: Course,
+        budget_kwh: FloatArray,
+        full_kwh: FloatArray,
+        usable: Range,
+        start: FloatArray | None = None,
+    ) -> FloatArray:
+        """Return the value before a block, (batch, budget, M, SoC), from that after it; at one SoC if it is given."""
+        net_kwh, left_kwh, cost = self._block_end(block, budget_kwh)  # (batch, budget, M, day)
+        soc = np.arange(usable.steps + 1.0)[None] if start is None else start[:, None]
+        after = net_kwh / _wide(usable.step_kwh) + (0.0 if start is None else _wide(start))
+        pad = int(np.abs(after).max()) + 2
+        ends = value[..., :1], value[..., -1:]
+        wide = np.concatenate([np.repeat(ends[0], pad, -1), value, np.repeat(ends[1], pad, -1)], axis=-1)
+        windows = np.lib.stride_tricks.sliding_window_view(wide, soc.shape[1] + 1, axis=-1)
+        whole = np.floor(after).astype(np.int64)
+        household, level = np.ogrid[: len(value), : value.shape[2]]
+        step_kwh = np.maximum(full_kwh / max(value.shape[1] - 1, 1), 1e-9)
+        position = np.minimum(left_kwh / _wide(step_kwh[:, 0]), value.shape[1] - 1.0)
+        row = np.minimum(position.astype(np.int64), max(value.shape[1] - 2, 0))
+        total = cost.mean(axis=3)[..., None] + self._lacking(block, soc, usable)[:, None]
+        upper = position - row
+        for step, weight in ((0, 1.0 - upper), (1, upper))[: value.shape[1]]:
+            found = windows[household[:, None, :, None], row + step, level[:, None, :, None], whole + pad]
+            share = weight * (after - whole)
+            mean = np.stack([weight - share, share], axis=3) @ found / found.shape[3]  # (batch, budget, M, 2, SoC + 1)
+            total = total + mean[..., 0, :-1] + mean[..., 1, 1:]
+        return np.asarray(total)
+
+    def _block_end(self, block: Course, budget_kwh: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return net energy, budget left and cost of a block, (batch, budget, M, day) each."""
+        budget_kwh = budget_kwh[:, :, None, None]
+        covered = np.sum(block.moved_kwh[:, None, ..., 1:] <= budget_kwh[..., None], axis=4)  # half hours
+        net_kwh, cost, hours = (
+            np.take_along_axis(np.broadcast_to(part, block.cost.shape)[:, None], covered[..., None], axis=4)[..., 0]
+            for part in (block.stored_kwh, block.cost, block.veiled_hours)
         )
-        stored_kwh = (situation.soc * battery.capacity_kwh)[:, None, None]
-        left_kwh = situation.budget_left_kwh[:, None, None]
-        later_kwh = np.asarray(battery.budget_kwh)[:, None, None]
-        total = np.zeros((1, 1, 1))
-        for block in blocks:  # every plan so far goes on with each level: (batch, day, plan, M)
-            stored_kwh, left_kwh, later_kwh, total = (
-                part[..., None] for part in (stored_kwh, left_kwh, later_kwh, total)
-            )
-            level = Block(*(part[:, :, None] for part in block))
-            lacks_kwh = _short(stored_kwh + level.lowest_kwh - low_kwh, self.reserve_kwh)
-            lacks_kwh += _short(high_kwh - stored_kwh - level.highest_kwh, self.reserve_kwh)
-            stored_kwh, left_kwh, later_kwh, total = (
-                part.reshape(*part.shape[:2], -1)
-                for part in (
-                    np.clip(stored_kwh + level.net_kwh, low_kwh, high_kwh),
-                    left_kwh - level.moved_kwh,
-                    later_kwh - level.moved_later_kwh,
-                    total + level.cost + self.penalty * lacks_kwh,
-                )
-            )
-        total = total + self.penalty * (_short(left_kwh, self.reserve_kwh) + _short(later_kwh, self.reserve_kwh))
-        total = total - situation.price.min() * stored_kwh
-        mean = total.mean(axis=1)  # (batch, plan)
-        least: FloatArray = np.min(mean.reshape(len(mean), levels, -1), axis=2)
-        return least
+        left_kwh = np.maximum(budget_kwh - block.moved_kwh[:, None, ..., -1], 0.0)
+        reserve_kwh = np.maximum(self.reserve_kwh - left_kwh, 0.0)
+        missed_hours = block.veiled_hours[..., -1] - hours
+        return net_kwh, left_kwh, cost + self.hour_cost * (missed_hours + 0.5 * reserve_kwh)
+
+    def _lacking(self, block: Course, soc: FloatArray, usable: Range) -> FloatArray:
+        """Return the mean cost of what the SoC range lacks within a block, (batch, M, SoC)."""
+        start_kwh = (usable.step_kwh[:, None] * soc)[:, None, None]  # (batch, 1, 1, SoC)
+        lowest_kwh = start_kwh + block.stored_kwh.min(axis=3)[..., None]
+        highest_kwh = start_kwh + block.stored_kwh.max(axis=3)[..., None]
+        room_kwh = np.minimum(lowest_kwh, _wide(usable.step_kwh) * usable.steps - highest_kwh)
+        rescued = np.clip(1.0 - room_kwh / max(self.reserve_kwh, 1e-9), 0.0, 1.0)
+        lacking_cost = self.kwh_cost * np.maximum(-room_kwh, 0.0) + self.rescue_cost * rescued
+        return np.asarray(lacking_cost.mean(axis=2))
 
 
-def _short(left_kwh: FloatArray, reserve_kwh: float) -> FloatArray:
-    """Return what is missing, and half of what is taken from the reserve."""
-    return np.maximum(-left_kwh, 0.0) + 0.5 * np.maximum(reserve_kwh - np.maximum(left_kwh, 0.0), 0.0)
-
-
-def _blocks(situation: Situation, now: int) -> list[Block]:
-    """Return the blocks from now on, up to a day ahead."""
+def _course(situation: Situation) -> Course:
+    """Add up stored energy, moved energy and cost of recent days from midnight on."""
     battery = situation.battery
-    slots = (now + np.arange(SLOTS)) % SLOTS
-    recent = situation.recent[:, :, slots]  # (batch, day, half hour from now, 1 + M)
+    recent = np.moveaxis(situation.recent, 3, 1)  # (batch, 1 + M, day, half hour)
     decoys_kwh = situation.decoy_w * (_HOURS / 1000.0)
-    added_kwh = (np.asarray(situation.rules.menu_w) - recent[..., :1]) * (_HOURS / 1000.0) + decoys_kwh
-    moved_kwh = recent[..., 1:] + decoys_kwh
-    veiled = situation.rules.protected(slots * SLOT_MINUTES)[:, None]  # in the other hours the battery rests
-    added_kwh, moved_kwh = added_kwh * veiled, moved_kwh * veiled
+    levels_w = np.asarray(situation.rules.menu_w)[:, None, None]
+    veiled = situation.rules.protected(np.arange(SLOTS) * SLOT_MINUTES)  # in the other hours the battery rests
+    added_kwh = ((levels_w - recent[:, :1]) * (_HOURS / 1000.0) + decoys_kwh) * veiled
+    moved_kwh = (recent[:, 1:] + decoys_kwh) * veiled
     charge_kwh, discharge_kwh = (moved_kwh + added_kwh) / 2.0, (moved_kwh - added_kwh) / 2.0
-    gain, loss = (_column(part) for part in (battery.charge_efficiency, battery.discharge_efficiency))
-    stored_kwh = charge_kwh * gain - discharge_kwh / loss
-    cost = added_kwh * situation.price[slots][:, None] + moved_kwh * DEGRADATION_PER_KWH
-    before_midnight = (np.arange(SLOTS) < SLOTS - now)[:, None]
-    decisions = np.array(situation.rules.choice_minutes) // SLOT_MINUTES
-    bounds = sorted({0, *((decisions - now) % SLOTS).tolist(), SLOTS})
-    blocks = []
-    for begin, end in pairwise(bounds):
-        part = slice(begin, end)
-        path_kwh = np.cumsum(stored_kwh[:, :, part], axis=2)
-        today_kwh = (moved_kwh * before_midnight)[:, :, part].sum(axis=2)
-        blocks.append(
-            Block(
-                lowest_kwh=np.minimum(path_kwh.min(axis=2), 0.0),
-                highest_kwh=np.maximum(path_kwh.max(axis=2), 0.0),
-                net_kwh=path_kwh[:, :, -1],
-                moved_kwh=today_kwh,
-                moved_later_kwh=moved_kwh[:, :, part].sum(axis=2) - today_kwh,
-                cost=cost[:, :, part].sum(axis=2),
-            )
-        )
-    return blocks
+    stored_kwh = charge_kwh * _wide(battery.charge_efficiency) - discharge_kwh / _wide(battery.discharge_efficiency)
+    cost = added_kwh * situation.price + moved_kwh * DEGRADATION_PER_KWH
+    hours = (veiled * _HOURS)[None, None, None]
+    sums = (np.insert(part.cumsum(axis=3), 0, 0.0, axis=3) for part in (stored_kwh, moved_kwh, cost, hours))
+    return Course(*sums)
 
 
-def _column(field: float | FloatArray) -> FloatArray:
+def _block(course: Course, begin: int, end: int) -> Course:
+    """Cut out a block within one day, from its own beginning on; times count half hours from some midnight."""
+    first, last = begin % SLOTS, (end - 1) % SLOTS + 1
+    return Course(*(part[..., first : last + 1] - part[..., first : first + 1] for part in course))
+
+
+def _wide(field: float | FloatArray) -> FloatArray:
+    """Align one number per household with three more dimensions."""
     return np.asarray(field)[:, None, None, None]
 
 
 def _rows(situation: Situation, rows: IntArray) -> Situation:
-    battery = Battery(**{name: np.asarray(value)[rows] for name, value in vars(situation.battery).items()})
+    battery = Battery(
+        **{part.name: np.asarray(getattr(situation.battery, part.name))[rows] for part in fields(Battery)}
+    )
     return situation._replace(
         battery=battery,
         soc=situation.soc[rows],

@@ -27,12 +27,13 @@ from meterveil.defenders.veil.situation import (
     carried_on,
     complete,
     new_diary,
+    quiet_need_kwh,
     record_of,
     shipped_record,
 )
 from meterveil.errors import InputError
 
-VERSION = 3
+VERSION = 4
 """Raise it when a change alters what this defence does."""
 
 _RECORDED_DAYS = 14
@@ -53,6 +54,7 @@ class Memory(NamedTuple):
     spike: IntArray  # (batch,) minutes of the load's spike so far, the one that was decided last included; 0 for none
     level_w: FloatArray  # (batch,) level and decoy of the minute that was decided last; NaN if they do not explain it
     decoy_w: FloatArray
+    reserved_kwh: FloatArray  # (batch,) budget that is kept for the quiet hours of the day
     diary: Diary
 
 
@@ -70,18 +72,24 @@ class Veil:
     """A rescue chooses again when less than this is left to charge or discharge; 0 for no rescue."""
     rescue_minutes: int = 60
     """Fewest minutes between a decision and a rescue."""
+    quiet_margin: float = 1.4
+    """Budget that is kept for the quiet hours of the day, as a multiple of what they usually need."""
+    large_w: float = 500.0
+    """A load that exceeds the level by more shows on the grid if the quiet hours of the day need the budget."""
     dice: Dice = field(default_factory=Dice)
     """Decoys."""
 
     def fitted(self, days_w: Sequence[FloatArray], price: FloatArray, battery: Battery) -> Self:
         """Return the veil with the record of the latest of these days, 1440 minutes each.
 
-        Without a day that is known well it keeps its record. `price` is that of every half hour. The grid goes below 0
-        if one of the days exports, and decoys keep the usual hours of uses.
+        Few days are repeated, until later ones replace them. Without a day that is known well it keeps its record.
+        `price` is that of every half hour. The grid goes below 0 if one of the days exports, and decoys keep the usual
+        hours of uses.
         """
         self._check_reach(battery)
         known = [load_w for load_w in days_w if np.isfinite(load_w).mean() >= _WELL_KNOWN][-_RECORDED_DAYS:]
-        record = complete(record_of(np.stack(known), self.rules)) if known else self.record
+        repeated = [known[day % len(known)] for day in range(_RECORDED_DAYS)] if known else []
+        record = complete(record_of(np.stack(repeated), self.rules)) if known else self.record
         exports = any(np.nanmin(load_w) < -self.rules.grid_w for load_w in known)
         rules = replace(self.rules, grid_bottom_w=-self.rules.grid_top_w) if exports else self.rules
         dice = self.dice.fitted(np.stack(known)) if known else self.dice
@@ -106,7 +114,7 @@ class Veil:
         record = shipped_record(self.rules) if self.record is None else self.record
         unset, zero = np.full(batch, -1, dtype=np.int64), np.zeros(batch, dtype=np.int64)
         decoys, nothing_w = self.dice.initial(batch), np.zeros(batch)
-        return Memory(unset, zero, decoys, zero, nothing_w, nothing_w, new_diary(record, batch))
+        return Memory(unset, zero, decoys, zero, nothing_w, nothing_w, np.zeros(batch), new_diary(record, batch))
 
     def decide(self, view: View, memory: Memory) -> tuple[Command, Memory]:
         """Hold level plus decoy, or a spike, or else a reading on the grid, or else leave the meter alone.
@@ -129,11 +137,30 @@ class Veil:
         on_grid = protected & (level == self._grid_choice)
         if on_grid.any():
             target_w = np.where(on_grid, self._on_grid_w(view), target_w)
+        reserved_kwh = self._reserved_kwh(view, memory, level)
+        target_w = np.where(spike > 0, target_w, self._saving_w(view, target_w, reserved_kwh))
         command = self._held(view, target_w, lowest_w, highest_w)
         level_w = np.where(spike > 0, np.nan, level_w)
         since = np.where(scheduled | due, 0, memory.since + 1)
         diary = carried_on(memory.diary, view.load_w, view.minute_of_day, self.rules)
-        return command, Memory(level, since, decoys, spike, level_w, decoy_w, diary)
+        return command, Memory(level, since, decoys, spike, level_w, decoy_w, reserved_kwh, diary)
+
+    def _reserved_kwh(self, view: View, memory: Memory, level: IntArray) -> FloatArray:
+        """Return the budget to keep for the quiet hours of the day, found anew every half hour."""
+        rows = np.flatnonzero(view.minute_of_day % SLOT_MINUTES == 0)
+        reserved_kwh = memory.reserved_kwh.copy()
+        if len(rows):
+            known = np.minimum(level[rows], len(self.rules.menu_w) - 1)
+            need_kwh = quiet_need_kwh(memory.diary.recent[rows], known, view.minute_of_day[rows], self.rules)
+            reserved_kwh[rows] = self.quiet_margin * need_kwh
+        return reserved_kwh
+
+    def _saving_w(self, view: View, target_w: FloatArray, reserved_kwh: FloatArray) -> FloatArray:
+        """Give a large load up where following it would take the budget from the quiet hours of the day."""
+        left_kwh = bt.budget_left_kwh(view.battery, view.state)
+        gives_up = (view.load_w - target_w > self.large_w) & (left_kwh < reserved_kwh)
+        grid_w = self.rules.grid_w
+        return np.where(gives_up, np.round(view.load_w / grid_w) * grid_w, target_w)
 
     def _decoy_w(self, view: View, decoys: Running, level_w: FloatArray, height_w: FloatArray) -> FloatArray:
         """Return what the dice add to the level: a signature in whole watts, or what makes a spike of its height."""
