@@ -1,10 +1,12 @@
 """Measure what readers of a live meter still see behind four plants: `python -m experiments.plants`.
 
-Makes results/study_plants.csv and docs/img/plants.png, the table of docs/going-live.md. The real controller drives
+Makes results/study_plants.csv, docs/img/plants.png and the table of docs/going-live.md. The real controller drives
 simulated houses second by second; the plants differ in how late meter and inverter are. A load edge of 500 W or
 more counts as *found* where the meter changes by the same amount within 25 %, and as *marked* where it changes by
 500 W or more in the same direction, both within one reading. F1 is that of the shipped audit model, which reads
-minute means. The houses are synthetic: the extract of REDD at hand has minute means only. 14 minutes of one core.
+minute means; bits are the certificate of each reader. An *ideal loop* knows every reading without noise and follows it
+with the plant's lateness and ramp: no controller can react earlier. The houses are synthetic: the extract of REDD at
+hand has minute means only. 20 minutes of one core.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,8 +28,10 @@ from meterveil.data import synthetic
 from meterveil.data.cache import key_of, library_versions
 from meterveil.data.protocols import on_threshold_w
 from meterveil.defenders import defender, version_of
+from meterveil.live.certified import certificates
 from meterveil.live.controller import Controller, Home, Ports
 from meterveil.live.follower import FollowerSettings
+from meterveil.live.records import MinuteRecord
 from meterveil.live.simulated import ManualClock, Plant, SimulatedHouse
 from meterveil.plots import save
 from meterveil.plots.live import plants_figure
@@ -49,29 +54,50 @@ class Case(NamedTuple):
 
 CASES = {
     "inverter's own loop": Case(Plant(1.0, 5000.0, 10.0, own_loop=True), FollowerSettings()),
+    "1 s meter, 1 s dead time": Case(Plant(1.0, 1000.0), FollowerSettings(dead_time_s=1.0)),
     "1 s meter, 2 s dead time": Case(Plant(2.0, 1000.0), FollowerSettings()),
-    "1 s meter, 2 s dead time, 10 s corrected": Case(
-        Plant(2.0, 1000.0), FollowerSettings(interval_s=10.0, most_correction_w=3000.0)
-    ),
     "10 s meter, 3 s dead time": Case(Plant(3.0, 1000.0, meter_period_s=10.0), FollowerSettings(dead_time_s=3.0)),
     "one command a minute": Case(Plant(2.0, 1000.0), FollowerSettings(gap_s=58.0)),
 }
+IDEAL = {f"ideal loop, {late_s - 1} s dead time": late_s for late_s in (2, 3)}
+"""Row -> seconds from a change of the load to that of the battery: one for the reading, the others dead time."""
+PAGE = Path("docs/going-live.md")
+SHOWN = ("half hours in 1 Wh", "quarter hours in 1 Wh", "minutes in 10 W")
+"""Readers whose certificates are in the table."""
 
 
-def masked_by_second(load_w: FloatArray, case: Case, defence: str, seed: int) -> FloatArray:
-    """Let the controller drive a simulated house for the whole record; return the meter, (second,)."""
+class Masked(NamedTuple):
+    """A day behind a plant."""
+
+    meter_w: FloatArray  # (second,)
+    bits: dict[str, float]  # certificate of each reader
+
+
+def ideal_loop(load_w: FloatArray, late_s: int, level_w: float = 400.0, ramp_w: float = 1000.0) -> FloatArray:
+    """Return the meter behind a loop that knows every reading without noise, (second,)."""
+    power_w = np.zeros(len(load_w))
+    for second in range(late_s, len(load_w)):
+        change_w = level_w - load_w[second - late_s] - power_w[second - 1]
+        power_w[second] = power_w[second - 1] + min(max(change_w, -ramp_w), ramp_w)
+    return load_w + power_w
+
+
+def masked_by_second(load_w: FloatArray, case: Case, defence: str, seed: int) -> Masked:
+    """Let the controller drive a simulated house for the whole record."""
     clock = ManualClock()
     house = SimulatedHouse(load_w, clock, case.plant, rng=np.random.default_rng(seed))
     meter: list[float] = []
     house.on_second = lambda load, power: meter.append(load + power)
-    home = Home(defender(defence), Battery(), synthetic.decoy_library(), PAPER_TARIFF, "UTC", may_command=True)
+    policy, minutes = defender(defence), list[MinuteRecord]()
+    home = Home(policy, Battery(), synthetic.decoy_library(), PAPER_TARIFF, "UTC", may_command=True)
     home = replace(home, follower=case.follower, health=replace(home.health, meter_stale_s=30.0))
     target = house if case.plant.own_loop else None
-    controller = Controller(home, Ports(clock, house, house, house, target), np.random.default_rng(seed))
+    ports = Ports(clock, house, house, house, target)
+    controller = Controller(home, ports, np.random.default_rng(seed), minutes.append)
     for _ in range(len(load_w)):
         clock.move(1.0)
         controller.tick()
-    return np.array(meter)
+    return Masked(np.array(meter), certificates(policy, minutes, "UTC"))
 
 
 def edges(load_w: FloatArray, meter_w: FloatArray, reader_s: int) -> tuple[int, int, int]:
@@ -114,11 +140,15 @@ def houses(count: int) -> Iterator[tuple[FloatArray, dict[str, BoolArray]]]:
 def measure(asked: argparse.Namespace) -> None:
     """Drive every house with every plant, and record each plant as soon as it is finished."""
     model, drawn = load_model(), list(houses(asked.houses))
-    for row, case in {NONE: None, **CASES}.items():
-        meters = [
-            load_w if case is None else masked_by_second(load_w, case, asked.defence, seed)
+    for row in (NONE, *IDEAL, *CASES):
+        case = CASES.get(row)
+        masked = [
+            masked_by_second(load_w, case, asked.defence, seed)
+            if case
+            else Masked(ideal_loop(load_w, IDEAL[row]) if row in IDEAL else load_w, {})
             for seed, (load_w, _) in enumerate(drawn)
         ]
+        meters = [day.meter_w for day in masked]
         shared = {"dataset": "synthetic", "row": row, "n_days": len(drawn)}
         figures: list[dict[str, Any]] = []
         for reader_s in READERS_S:
@@ -129,10 +159,14 @@ def measure(asked: argparse.Namespace) -> None:
         readings = [model.read(meter.reshape(-1, 60).mean(axis=1)) for meter in meters]
         f1 = audit_f1(readings, [truth for _, truth in drawn])
         figures.append({**shared, "x": 60, "attacker": "audit", "metric": "f1", "value": f1})
+        for name in masked[0].bits:
+            bits = [day.bits[name] for day in masked]
+            spread = {"low": min(bits), "high": max(bits)}
+            figures.append({**shared, "meter": name, "metric": "bits", "value": float(np.median(bits)), **spread})
         settings = {
             "defence": asked.defence,
             "version": version_of(asked.defence),
-            "plant": None if case is None else repr(case),
+            "plant": row if case is None else repr(case),
             "houses": asked.houses,
             "first_seed": FIRST_SEED,
             "versions": dict(library_versions("numpy", "onnxruntime")),
@@ -150,8 +184,23 @@ def main() -> None:
         measure(asked)
     table = study.read(asked.results, NAME)
     found = table[table["metric"] == "found"].sort_values("x")
-    rows = [(row, found[found["row"] == row]["value"].tolist()) for row in (NONE, *CASES)]
+    rows = [(row, found[found["row"] == row]["value"].tolist()) for row in (NONE, *IDEAL, *CASES)]
     save(plants_figure(READERS_S, rows), asked.pictures / "plants.png", width=900)
+    PAGE.write_text(study.put(PAGE.read_text(encoding="utf-8"), NAME, text_of(table)), encoding="utf-8")
+
+
+def text_of(table: Any) -> str:
+    """Write the table of docs/going-live.md."""
+    head = ["plant", *(f"{reader} s" if reader < 900 else f"{reader // 60} min" for reader in READERS_S), "F1"]
+    lines = []
+    for row in (NONE, *IDEAL, *CASES):
+        own = table[table["row"] == row]
+        found = own[own["metric"] == "found"].sort_values("x")["value"]
+        bits = own[own["metric"] == "bits"].set_index("meter")["value"]
+        f1 = own[own["metric"] == "f1"]["value"].iloc[0]
+        certified = [f"{bits[name]:,.0f}" if name in bits else "" for name in SHOWN]
+        lines.append([row, *(f"{100 * share:.0f} %" for share in found), f"{f1:.2f}", *certified])
+    return study.table([*head, *(f"bits, {name}" for name in SHOWN)], lines)
 
 
 if __name__ == "__main__":

@@ -6,12 +6,30 @@ import sys
 import pytest
 from counterparts import HERE, Mosquitto, answers, free_port, until
 
+sys.path.append(str(HERE / "home_assistant"))
+
 
 @pytest.fixture(scope="session")
 def mosquitto(tmp_path_factory):
     broker = Mosquitto(tmp_path_factory.mktemp("mosquitto"))
     yield broker
     broker.stop()
+
+
+@pytest.fixture(scope="session")
+def mosquitto_tls(tmp_path_factory):
+    broker = Mosquitto(tmp_path_factory.mktemp("mosquitto_tls"), tls=True)
+    yield broker
+    broker.stop()
+
+
+@pytest.fixture(scope="session")
+def home_assistant(mosquitto, tmp_path_factory):
+    from core import HomeAssistant  # noqa: PLC0415  beside the list of what it needs
+
+    core = HomeAssistant(tmp_path_factory.mktemp("home_assistant"), mosquitto.port)
+    yield core
+    core.stop()
 
 
 @pytest.fixture(scope="session")

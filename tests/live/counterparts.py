@@ -39,7 +39,7 @@ def answers(port):
 class Mosquitto:
     """Broker process that a test may stop and start again."""
 
-    def __init__(self, folder):
+    def __init__(self, folder, tls=False):
         program = shutil.which("mosquitto", path=f"{os.environ['PATH']}:/usr/sbin")
         if program is None:
             pytest.skip("there is no mosquitto; install Debian's packages mosquitto and mosquitto-clients")
@@ -48,6 +48,13 @@ class Mosquitto:
         subprocess.run(["mosquitto_passwd", "-b", "-c", passwords, USER, PASSWORD], check=True)
         passwords.chmod(0o644)
         settings = f"listener {self.port} 127.0.0.1\nallow_anonymous false\npassword_file {passwords}\nuser root\n"
+        self.ca_file = ""
+        if tls:
+            self.ca_file, key = str(folder / "broker.crt"), str(folder / "broker.key")
+            make = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost"]
+            names = ["-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1", "-keyout", key, "-out", self.ca_file]
+            subprocess.run([*make, *names], check=True, capture_output=True)
+            settings += f"certfile {self.ca_file}\nkeyfile {key}\n"
         (folder / "mosquitto.conf").write_text(settings)
         self.start()
 
@@ -64,4 +71,6 @@ class Mosquitto:
     def table(self):
         """Settings of the connection, as in guard.toml."""
         os.environ["TEST_MQTT_PASSWORD"] = PASSWORD
-        return {"host": "127.0.0.1", "port": self.port, "username": USER, "password": {"env": "TEST_MQTT_PASSWORD"}}
+        tls = {"tls": True, "ca_file": self.ca_file} if self.ca_file else {}
+        secret = {"env": "TEST_MQTT_PASSWORD"}
+        return {"host": "localhost", "port": self.port, "username": USER, "password": secret, **tls}

@@ -46,7 +46,18 @@ def test_energy_missing_in_the_interval_is_made_up_for_within_it():
     assert state.excess_ws == 2800.0
     assert commands[31] == pytest.approx(500.0 - 3300.0 - 2800.0 / 27.0)
     _, later = play([(30, 500.0, 0.0), (31, 3300.0, 0.0), (61, 500.0, 0.0)], settings)
-    assert later.excess_ws == 0.0
+    assert later.excess_ws == pytest.approx(-later.shift_w)
+
+
+def test_what_a_minute_ended_with_is_made_up_for_in_its_quarter_hour_and_not_after_it():
+    settings = FollowerSettings(deadband_w=0.0)
+    minute = [(30, 500.0, 0.0), (31, 3300.0, 0.0)]
+    _, later = play([*minute, (61, 500.0, 0.0)], settings)
+    assert later.shift_w == pytest.approx(-2800.0 / 839.0)
+    _, far = play([*minute, (32, 90_000.0, 0.0), (61, 500.0, 0.0)], settings)
+    assert far.shift_w == -settings.most_shift_w
+    _, next_quarter = play([*minute, (901, 500.0, 0.0)], settings)
+    assert (next_quarter.billing_ws, next_quarter.shift_w) == (0.0, 0.0)
 
 
 def test_energy_before_the_first_reading_is_not_made_up_for():

@@ -197,7 +197,7 @@ def test_a_restarted_guard_continues_and_snapshots_hold_no_secret(settings, monk
 def _minute():
     from meterveil.live.records import MinuteRecord  # noqa: PLC0415
 
-    return MinuteRecord(1, "1970-01-01", 1.0, 1.0, 0.0, 1.0, 1.0, 0.5, 60.0, 0.0, 0.0, "")
+    return MinuteRecord(1, "1970-01-01", 1.0, 1.0, 0.0, 1.0, 1.0, 0.5, 60.0, 0.0, 0.0, "", 0.0)
 
 
 def test_a_tick_that_fails_is_named_and_does_not_end_the_guard(settings, monkeypatch):

@@ -13,7 +13,7 @@ import pytest
 from meterveil.live.records import Event, MinuteRecord
 from meterveil.live.store import Store, export_parquet
 
-MINUTE = MinuteRecord(28_000_000, "2023-03-28", 400.0, 500.0, 100.0, 500.0, 500.0, 0.5, 60.0, 60.0, 0.01, "hold")
+MINUTE = MinuteRecord(28_000_000, "2023-03-28", 400.0, 500.0, 100.0, 500.0, 500.0, 0.5, 60.0, 60.0, 0.01, "hold", 0.0)
 
 
 @pytest.fixture
@@ -94,7 +94,7 @@ from meterveil.live.store import Store
 store = Store(Path(sys.argv[1]))
 number = int(sys.argv[2])
 while True:
-    minute = MinuteRecord(number, "2023-03-28", 1.0, 1.0, 0.0, 1.0, 1.0, 0.5, 60.0, 0.0, 0.0, "")
+    minute = MinuteRecord(number, "2023-03-28", 1.0, 1.0, 0.0, 1.0, 1.0, 0.5, 60.0, 0.0, 0.0, "", 0.0)
     store.put_minute(minute, {"last": number})
     while not store.minutes(number, number + 1):
         pass

@@ -58,14 +58,13 @@ def look(ports: Ports, home: Home, wait_s: float = WAIT_S) -> list[Look]:
 
 def step_battery(ports: Ports, power_w: float, pause: Callable[[float], None] = time.sleep) -> Step:
     """Hold the battery at 0 W, step it, watch battery and meter, and hand it back whatever happens."""
-    if ports.battery is None:
-        raise PortError("the battery takes no power; a test step needs one")
+    command = _power_command(ports)
     try:
-        ports.battery.command_battery(0.0)
+        command(0.0)
         pause(SETTLE_S / 2)
         before, meter_before = ports.sensor.read_battery().power_w, ports.meter.read_meter().power_w
         began_s = ports.clock.now().monotonic_s
-        ports.battery.command_battery(power_w)
+        command(power_w)
         dead_s = settled_s = float("inf")
         while (passed_s := ports.clock.now().monotonic_s - began_s) < SETTLE_S:
             pause(0.5)
@@ -77,7 +76,18 @@ def step_battery(ports: Ports, power_w: float, pause: Callable[[float], None] = 
         meter_moved_w = ports.meter.read_meter().power_w - meter_before
         return Step(power_w, ports.sensor.read_battery().power_w - before, meter_moved_w, dead_s, settled_s)
     finally:
-        ports.battery.command_battery(None)
+        command(None)
+
+
+def _power_command(ports: Ports) -> Callable[[float | None], None]:
+    """Return a function that commands the battery's power; an inverter with its own loop gets load plus power."""
+    if ports.battery is not None:
+        return ports.battery.command_battery
+    target = ports.target
+    if target is None:
+        raise PortError("the battery takes no command; a test step needs one")
+    load_w = ports.meter.read_meter().power_w - ports.sensor.read_battery().power_w
+    return lambda power_w: target.command_meter(None if power_w is None else load_w + power_w)
 
 
 def verdict(steps: list[Step]) -> list[Look]:

@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from meterveil.core.battery import Battery
 from meterveil.defenders.bundle import Bundle, load_bundle
 from meterveil.errors import InputError
+from meterveil.live.certified import READERS
 from meterveil.live.controller import Home
 from meterveil.live.follower import FollowerSettings
 from meterveil.live.health import HealthSettings
@@ -98,17 +99,22 @@ class MqttMeterTable(_Table):
     export: Topic | None = None
 
 
-class MqttBatteryTable(_Table):
+class MqttSensorTable(_Table):
+    """State of a battery on an MQTT broker."""
+
+    driver: Literal["mqtt"]
+    broker: BrokerTable = BrokerTable()
+    soc: Topic
+    power: Topic
+
+
+class MqttBatteryTable(MqttSensorTable):
     """Battery on an MQTT broker.
 
     `{power}` in the payload becomes the power in W times `command_factor`. The release payload is also the last will
     of the connection, so that the broker releases the battery when this process dies.
     """
 
-    driver: Literal["mqtt"]
-    broker: BrokerTable = BrokerTable()
-    soc: Topic
-    power: Topic
     command_topic: str
     command_payload: str = "{power}"
     command_factor: float = 1.0
@@ -158,11 +164,56 @@ class HomeAssistantTable(_Table):
     """Dead-man of the device behind Home Assistant; Home Assistant itself has none."""
 
 
+class VictronMqttTable(_Table):
+    """Victron GX with ESS on its own MQTT broker (LAN, 1883, or 8883 with TLS)."""
+
+    driver: Literal["victron_mqtt"]
+    broker: BrokerTable = BrokerTable(host="venus.local")
+    portal_id: str = ""
+    """VRM portal id; the first one that the broker tells where it is empty."""
+    timeout_s: Annotated[float, Field(gt=0, le=60)] = 60.0
+    """The GX drops the set-point some minutes after the last one at most."""
+
+
+class VictronModbusTable(_Table):
+    """Victron GX with ESS on Modbus TCP."""
+
+    driver: Literal["victron_modbus"]
+    host: str = "venus.local"
+    port: Annotated[int, Field(ge=1, le=65535)] = 502
+    timeout_s: Annotated[float, Field(gt=0, le=60)] = 60.0
+
+
+class ShellyMeterTable(_Table):
+    """Plug-in battery that follows a Shelly meter, which the guard emulates; `sensor` tells the battery's state."""
+
+    driver: Literal["shelly_meter"]
+    sensor: Annotated[MqttSensorTable | HomeAssistantTable, Field(discriminator="driver")]
+    host: str = "0.0.0.0"  # noqa: S104  the battery is another device
+    port: Annotated[int, Field(ge=0, le=65535)] = 80
+    udp_port: Annotated[int, Field(ge=0, le=65535)] = 1010
+    timeout_s: Annotated[float, Field(gt=0, le=3600)] = 60.0
+
+
 MeterTable = Annotated[
-    SimulatedTable | MqttMeterTable | SunSpecTable | P1Table | HomeAssistantTable, Field(discriminator="driver")
+    SimulatedTable
+    | MqttMeterTable
+    | SunSpecTable
+    | P1Table
+    | HomeAssistantTable
+    | VictronMqttTable
+    | VictronModbusTable,
+    Field(discriminator="driver"),
 ]
 BatteryTable = Annotated[
-    SimulatedTable | MqttBatteryTable | SunSpecTable | HomeAssistantTable, Field(discriminator="driver")
+    SimulatedTable
+    | MqttBatteryTable
+    | SunSpecTable
+    | HomeAssistantTable
+    | VictronMqttTable
+    | VictronModbusTable
+    | ShellyMeterTable,
+    Field(discriminator="driver"),
 ]
 
 
@@ -188,6 +239,7 @@ class InnerLoopTable(_Table):
     ramp_w_per_s: Annotated[float, Field(gt=0)] = 1000.0
     deadband_w: Annotated[float, Field(ge=1)] = 20.0
     interval_s: Annotated[float, Field(ge=10, le=3600)] = 60.0
+    billing_s: Annotated[float, Field(ge=60, le=3600)] = 900.0
     gap_s: Annotated[float, Field(ge=0, le=600)] = 0.0
 
 
@@ -231,6 +283,8 @@ class Config(_Table):
     inner_loop: InnerLoopTable = InnerLoopTable()
     readings: ReadingsTable = ReadingsTable()
     dashboard: DashboardTable | None = DashboardTable()
+    reader: str = "half hours in 1 Wh"
+    """Whose certificate is shown first: what your supplier gets."""
     home_assistant_discovery: BrokerTable | None = None
     """Broker of Home Assistant, where its entities of this guard appear by themselves."""
 
@@ -241,6 +295,14 @@ class Config(_Table):
             ZoneInfo(name)
         except (KeyError, ValueError, OSError) as error:
             raise ValueError("write a time zone such as Europe/London") from error
+        return name
+
+    @field_validator("reader")
+    @classmethod
+    def _known_reader(cls, name: str) -> str:
+        names = [reader.name for reader in READERS]
+        if name not in names:
+            raise ValueError(f"write one of: {'; '.join(names)}")
         return name
 
 
@@ -289,7 +351,7 @@ def home_of(config: Config, live: bool) -> Home:
         bundle.library,
         bundle.tariff,
         config.timezone,
-        FollowerSettings(loop.dead_time_s, loop.ramp_w_per_s, loop.deadband_w, loop.interval_s, gap_s=loop.gap_s),
+        FollowerSettings(**loop.model_dump()),
         HealthSettings(**config.readings.model_dump(), most_battery_w=2 * rated_w),
         getattr(config.battery, "timeout_s", 60.0),
         config.limits.most_writes,

@@ -116,7 +116,9 @@ class Controller:
         self._follower = FollowerState()
         self._before: Instant | None = None
         self._sums: _Sums | None = None
-        self._hold, self._profile_w, self._level_w = True, math.nan, math.nan
+        self._hold, self._profile_w = True, math.nan
+        self._plan_w = (math.nan, math.nan)  # level and decoy of the running minute
+        self._shown_w = math.nan  # newest reading of the meter, as it is
         self._known_load_w = math.nan
         self._written_s = -math.inf
         self._calm = 0
@@ -216,8 +218,8 @@ class Controller:
         wanted_w = self._aim_w if self.status.in_control and not math.isnan(self._aim_w) else None
         fault = self._health.meter_fault(meter, now, wanted_w, battery.power_w)
         fault = fault or self._health.battery_fault(battery, now)
-        if fault is None and self.status.in_control and self.ports.target is None:
-            fault = self._health.obedience_fault(battery, now)
+        if fault is None and self.status.in_control:
+            fault = self._health.obedience_fault(battery, now, of_power=self.ports.target is None)
         if fault is None:
             self._pair(meter, battery)
         self.status.utc_s = now.utc_s
@@ -235,6 +237,7 @@ class Controller:
             at_s, power_w = zip(*seen, strict=True)
             status.load_w = meter.power_w - float(np.interp(meter.at_s, at_s, power_w))
         status.battery_w, status.soc = battery.power_w, battery.soc
+        self._shown_w = meter.power_w
         status.meter_w = status.load_w + battery.power_w
 
     def _account(self, now: Instant, is_good: bool) -> None:
@@ -253,7 +256,7 @@ class Controller:
             sums, status = self._sums, self.status
             sums.known_s += passed_s
             sums.load_ws += status.load_w * passed_s
-            sums.meter_ws += status.meter_w * passed_s
+            sums.meter_ws += self._shown_w * passed_s
             sums.battery_ws += status.battery_w * passed_s
             if status.in_control:
                 sums.control_s += passed_s
@@ -283,12 +286,13 @@ class Controller:
             meter_w,
             battery_w,
             target_w,
-            self._level_w if self._hold else math.nan,
+            self._plan_w[0],
             self.status.soc,
             known_s,
             sums.control_s,
             cost if sums.control_s else 0.0,
             self.status.why,
+            self._plan_w[1],
         )
         self.control = self.control._replace(meter_w=np.array([meter_w]))
         self.ledger.forget(local.date() - timedelta(days=3))
@@ -333,8 +337,9 @@ class Controller:
         decoy_w = float(command.sign[0] * library.watts[signature, minute])
         self._hold = bool(command.hold[0]) and not unknown
         self._profile_w = 0.0 if unknown else float(command.level_w[0]) + decoy_w
-        log = self.control.memory if hasattr(self.control.memory, "level_w") else command
-        self._level_w = float(log.level_w[0])
+        log = self.control.memory
+        if hasattr(log, "decoy_w"):  # the veil logs what it planned, also where it could not follow
+            self._plan_w = (float(log.level_w[0]), float(log.decoy_w[0]))
         named = library.names[signature] if signature < library.size else ""
         self.status.decoy = named
         if unknown:
@@ -405,7 +410,7 @@ class Controller:
             self.ports.target.command_meter(target_w)
         elif self.ports.battery is not None:
             self.ports.battery.command_battery(power_w)
-        self._health.command_given(power_w, now)
+        self._health.command_given(power_w if self.ports.target is None else target_w, now)
 
     def _fail(self, now: Instant, fault: str) -> None:
         """Name a fault, stop, and hand the battery back."""

@@ -19,6 +19,7 @@ from meterveil.data import synthetic
 from meterveil.data.simulation import Setup
 from meterveil.defenders import DEFAULT_DEFENCE, defender
 from meterveil.defenders.bundle_export import card_of, export_bundle
+from meterveil.defenders.veil.policy import Logged, Veil
 from meterveil.live.records import MinuteRecord
 from meterveil.live.store import Store
 
@@ -72,19 +73,18 @@ def _write_past(folder: Path, load_w: np.ndarray) -> float:
         PAPER_TARIFF.price(minute_of_day, stamps)[None],
         np.array([1440]),
     )
-    policy, battery, rng = defender(DEFAULT_DEFENCE), Battery(), np.random.default_rng(SEED)
-    trace = rollout(policy, battery, synthetic.decoy_library(), scenario, [rng])
+    logged = Logged(Veil())
+    trace = rollout(logged, Battery(), synthetic.decoy_library(), scenario, [np.random.default_rng(SEED)])
     store = Store(folder / STATE / "demo.sqlite")
     for number, utc_minute in enumerate(stamps.tolist()):
         load, power = float(trace.load_w[0, number]), float(trace.power_w[0, number])
         day = (now - timedelta(minutes=last - utc_minute)).date().isoformat()
         cost = power / 60_000 * float(scenario.price[0, number])
+        soc, meter = float(trace.soc[0, number]), load + power
+        level, decoy = (float(part[0]) for part in logged.log[number][:2])
         why = "simulated before the demo began"
-        soc = float(trace.soc[0, number])
         store.put_minute(
-            MinuteRecord(
-                utc_minute, day, load, load + power, power, load + power, load + power, soc, 60.0, 60.0, cost, why
-            )
+            MinuteRecord(utc_minute, day, load, meter, power, meter, level, soc, 60.0, 60.0, cost, why, decoy)
         )
     store.close()
     return float(trace.soc[0, -1])

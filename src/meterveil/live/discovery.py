@@ -108,13 +108,14 @@ class Discovery:
         if self._latest:
             self._try(f"{self._base}/state", self._latest)
 
-    def _hear(self, topic: str, payload: bytes) -> None:
+    def _hear(self, topic: str, payload: bytes, retained: bool) -> None:
         text = payload[:100].decode("utf-8", "replace")
         if topic == BIRTH:
             if text == "online":
                 self._announce()
             return
-        self._ask(topic.split("/")[-2], text)
+        if not retained:  # a kept command would be repeated at every reconnect
+            self._ask(topic.split("/")[-2], text)
 
     def _try(self, topic: str, payload: str, retain: bool = False) -> None:
         try:

@@ -2,7 +2,8 @@
 
 The load is the meter minus the battery, so a command is the target minus the load. It waits for the dead time of
 the last change, ignores changes inside the deadband, is damped where commands keep reversing, and makes up for
-the energy that the running metering interval already has too much or too little (D19).
+the energy that the running minute already has too much or too little (D19). What a minute ended with is made up for
+by a small shift of the minutes after it, so that the billing interval is right as well.
 """
 
 from __future__ import annotations
@@ -19,9 +20,13 @@ class FollowerSettings:
     ramp_w_per_s: float = 1000.0
     deadband_w: float = 20.0
     interval_s: float = 60.0
-    """Metering interval whose mean is to be right."""
+    """Interval whose mean is to be right first: that of the most frequent reader who matters."""
     most_correction_w: float = 1000.0
     """Largest shift of the target that makes up for energy of the interval."""
+    billing_s: float = 900.0
+    """Longer interval whose mean is to be right as well; half hours are right where their quarters are."""
+    most_shift_w: float = 50.0
+    """Largest shift of an interval's mean that makes up for energy of the billing interval."""
     gap_s: float = 0.0
     """Shortest time between two commands, for devices that bear few."""
     reversals: int = 3
@@ -37,7 +42,10 @@ class FollowerState(NamedTuple):
     change_w: float = 0.0  # of the last command
     read_at_s: float = float("-inf")  # time of the last reading that was used
     interval: int = -1  # number of the running metering interval
-    excess_ws: float = 0.0  # energy above the target in this interval, watt-seconds
+    excess_ws: float = 0.0  # energy above the shifted target in this interval, watt-seconds
+    billing: int = -1  # number of the running billing interval
+    billing_ws: float = 0.0  # energy above the target in it
+    shift_w: float = 0.0  # of this interval's mean
     turns: int = 0  # reversals in a row
     gain: float = 1.0
 
@@ -60,7 +68,7 @@ def follow(
         return state, None
     state = _count_energy(settings, state, seen, target_w, passed_s)
     load_w = seen.meter_w - seen.battery_w
-    wanted_w = target_w + _correction_w(settings, state, seen) - load_w
+    wanted_w = target_w + state.shift_w + _correction_w(settings, state, seen) - load_w
     change_w = (wanted_w - state.command_w) * state.gain
     since_s = seen.at_s - state.changed_at_s
     if abs(change_w) <= settings.deadband_w or since_s < settings.gap_s:
@@ -83,12 +91,27 @@ def _count_energy(
 ) -> FollowerState:
     if passed_s == float("inf"):  # what the meter did before our first reading is not known
         passed_s = 0.0
-    interval = int(seen.utc_s // settings.interval_s)
-    into_s = seen.utc_s - interval * settings.interval_s
-    counted_s = min(passed_s, into_s if interval != state.interval else settings.interval_s)
-    before_ws = state.excess_ws if interval == state.interval else 0.0
-    excess_ws = before_ws + (seen.meter_w - target_w) * counted_s
-    return state._replace(read_at_s=seen.at_s, interval=interval, excess_ws=excess_ws)
+    above_w = seen.meter_w - target_w
+    billing, billing_ws = _added(state.billing, state.billing_ws, settings.billing_s, seen.utc_s, above_w, passed_s)
+    if int(seen.utc_s // settings.interval_s) != state.interval:
+        left_s = max(settings.billing_s - seen.utc_s % settings.billing_s, settings.interval_s)
+        shift_w = min(max(-billing_ws / left_s, -settings.most_shift_w), settings.most_shift_w)
+        state = state._replace(shift_w=shift_w)
+    above_w -= state.shift_w
+    interval, excess_ws = _added(state.interval, state.excess_ws, settings.interval_s, seen.utc_s, above_w, passed_s)
+    return state._replace(
+        read_at_s=seen.at_s, interval=interval, excess_ws=excess_ws, billing=billing, billing_ws=billing_ws
+    )
+
+
+def _added(
+    running: int, energy_ws: float, interval_s: float, utc_s: float, above_w: float, passed_s: float
+) -> tuple[int, float]:
+    """Add power above the target to the energy of an interval; a new interval begins with what fell into it."""
+    interval = int(utc_s // interval_s)
+    if interval == running:
+        return interval, energy_ws + above_w * min(passed_s, interval_s)
+    return interval, above_w * min(passed_s, utc_s - interval * interval_s)
 
 
 def _correction_w(settings: FollowerSettings, state: FollowerState, seen: Seen) -> float:

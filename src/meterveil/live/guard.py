@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from meterveil.live import health
-from meterveil.live.certified import certificate_of
+from meterveil.live.certified import certificates
 from meterveil.live.config import Config, home_of
 from meterveil.live.controller import Controller
 from meterveil.live.discovery import Discovery
@@ -55,8 +55,8 @@ class Guard:
         self.controller.restore(self.store.memory())
         self.status = Status()
         self.stop = threading.Event()
-        self.certificate_bits: float | None = None
-        """Most that today's meter readings tell about the load, from what the meter really showed (D18)."""
+        self.certificates: dict[str, float] = {}
+        """Reader -> most bits that today's readings tell it about the load, from what the meter really showed (D18)."""
         self._costs = (0.0, 0.0)
         self._asked: queue.SimpleQueue[tuple[str, str]] = queue.SimpleQueue()
         self._told: tuple[Any, ...] = ()
@@ -132,7 +132,9 @@ class Guard:
             "may_command": self.home.may_command,
             "cost_today": self._costs[0],
             "cost_month": self._costs[1],
-            "certificate_bits": self.certificate_bits,
+            "certificate_bits": self.certificates.get(self.config.reader),
+            "reader": self.config.reader,
+            "certificates": list(self.certificates.items()),
             "connections": self._connections(),
             "events": [list(event) for event in self._latest_events],
         }
@@ -177,7 +179,7 @@ class Guard:
         key = (status.mode, status.in_control, status.fault, status.why, status.budget_kwh)
         self._ticks += 1
         if self.discovery is not None and (key != self._told or self._ticks % PUBLISH_EVERY == 0):
-            self.discovery.publish(status, self.certificate_bits)
+            self.discovery.publish(status, self.certificates.get(self.config.reader))
         self._told = key
 
     def _keep_minute(self, minute: MinuteRecord) -> None:
@@ -193,7 +195,7 @@ class Guard:
             self._costs = (costs.get(minute.day, 0.0), sum(costs.values()))
             since = minute.utc_minute - 1500
             today = [MinuteRecord(*row) for row in self.store.minutes(since, minute.utc_minute) if row[1] == minute.day]
-            self.certificate_bits = certificate_of(self.home.policy, [*today, minute], self.config.timezone)
+            self.certificates = certificates(self.home.policy, [*today, minute], self.config.timezone)
 
     def _keep_event(self, event: Event) -> None:
         log.info("%s: %s", event.name, event.text)

@@ -88,7 +88,7 @@ class Health:
         the battery, NaN where it is unknown.
         """
         settings, power_w = self.settings, reading.power_w
-        if not math.isfinite(power_w) or abs(power_w) > settings.most_meter_w or not math.isfinite(reading.at_s):
+        if not math.isfinite(power_w) or abs(power_w) > settings.most_meter_w or math.isnan(reading.at_s):
             return METER_ABSURD
         if not -1.0 <= now.monotonic_s - reading.at_s <= settings.meter_stale_s:
             return METER_STALE
@@ -118,10 +118,8 @@ class Health:
     def battery_fault(self, reading: BatteryReading, now: Instant) -> str | None:
         """Name what is wrong with the battery's reading."""
         settings = self.settings
-        values = (reading.soc, reading.power_w, reading.at_s)
-        if not all(map(math.isfinite, values)) or not -0.02 <= reading.soc <= 1.02:
-            return BATTERY_ABSURD
-        if abs(reading.power_w) > settings.most_battery_w:
+        is_possible = -0.02 <= reading.soc <= 1.02 and abs(reading.power_w) <= settings.most_battery_w
+        if not is_possible or math.isnan(reading.at_s):  # NaN is not possible either
             return BATTERY_ABSURD
         if not -1.0 <= now.monotonic_s - reading.at_s <= settings.battery_stale_s:
             return BATTERY_STALE
@@ -136,8 +134,11 @@ class Health:
         else:
             self._commands.append((now.monotonic_s, power_w))
 
-    def obedience_fault(self, reading: BatteryReading, now: Instant) -> str | None:
-        """Name it where the battery does something else than it was told within the last `follow_s`."""
+    def obedience_fault(self, reading: BatteryReading, now: Instant, of_power: bool = True) -> str | None:
+        """Name it where the battery does something else than it was told within the last `follow_s`.
+
+        Commands of a meter target (not `of_power`) are only compared with the set-point that the device tells.
+        """
         settings = self.settings
         while len(self._commands) > 1 and self._commands[1][0] < now.monotonic_s - settings.follow_s:
             self._commands.popleft()
@@ -146,6 +147,8 @@ class Health:
             return None
         if self._has_foreign_setpoint(reading):
             return SECOND_WRITER
+        if not of_power:
+            return None
         powers = [power_w for _, power_w in self._commands]
         low_w = min(*powers, 0.0) - settings.tolerance_w  # less than told is a device that tapers
         high_w = max(*powers, 0.0) + settings.tolerance_w

@@ -16,15 +16,16 @@ class MinuteRecord(NamedTuple):
     utc_minute: int
     day: str  # local civil day
     load_w: float
-    meter_w: float
+    meter_w: float  # mean of what the meter showed
     battery_w: float
-    target_w: float  # NaN where the defence adds power instead of holding the meter
-    level_w: float  # what the defence chose to show, without its decoy; NaN where it adds power
+    target_w: float  # what the meter was held at; NaN where it was not
+    level_w: float  # what the defence planned to show, without its decoy, whether it could or not; NaN for no plan
     soc: float
     known_s: float  # seconds of the minute with good readings
     control_s: float  # seconds of the minute in control
     cost: float  # of the battery's energy and wear
     why: str
+    decoy_w: float  # what the defence planned to show on top of the level
 
 
 class Event(NamedTuple):

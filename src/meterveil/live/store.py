@@ -39,7 +39,7 @@ _ARRAY = "$array"
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS minutes (utc_minute INTEGER PRIMARY KEY, day TEXT NOT NULL, load_w REAL, meter_w REAL,
   battery_w REAL, target_w REAL, level_w REAL, soc REAL, known_s REAL NOT NULL, control_s REAL NOT NULL,
-  cost REAL NOT NULL, why TEXT);
+  cost REAL NOT NULL, why TEXT, decoy_w REAL);
 CREATE TABLE IF NOT EXISTS days (day TEXT PRIMARY KEY, load_kwh REAL NOT NULL, meter_kwh REAL NOT NULL,
   moved_kwh REAL NOT NULL, cost REAL NOT NULL, known_s REAL NOT NULL, control_s REAL NOT NULL);
 CREATE TABLE IF NOT EXISTS events (utc_s REAL NOT NULL, name TEXT NOT NULL, text TEXT NOT NULL);
@@ -50,9 +50,9 @@ CREATE TABLE IF NOT EXISTS arrays (digest TEXT PRIMARY KEY, value TEXT NOT NULL)
 """
 
 _MERGE = """
-INSERT INTO minutes VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (utc_minute) DO UPDATE SET
+INSERT INTO minutes VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (utc_minute) DO UPDATE SET
   load_w = {load_w}, meter_w = {meter_w}, battery_w = {battery_w}, target_w = excluded.target_w,
-  level_w = excluded.level_w, soc = excluded.soc,
+  level_w = excluded.level_w, decoy_w = excluded.decoy_w, soc = excluded.soc,
   known_s = known_s + excluded.known_s, control_s = control_s + excluded.control_s, cost = cost + excluded.cost,
   why = excluded.why
 """.format(

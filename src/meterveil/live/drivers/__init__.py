@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -12,49 +13,53 @@ from meterveil.live.config import (
     HomeAssistantTable,
     MqttBatteryTable,
     MqttMeterTable,
+    MqttSensorTable,
     P1Table,
+    ShellyMeterTable,
     SimulatedTable,
     SunSpecTable,
+    VictronModbusTable,
+    VictronMqttTable,
 )
 from meterveil.live.controller import Ports
 from meterveil.live.ports import Clock
 from meterveil.live.simulated import Plant, SimulatedHouse, SystemClock
 
+DRIVERS: dict[type, tuple[str, str]] = {
+    MqttMeterTable: ("mqtt", "MqttMeter"),
+    MqttSensorTable: ("mqtt", "MqttSensor"),
+    MqttBatteryTable: ("mqtt", "MqttBattery"),
+    SunSpecTable: ("sunspec", "SunSpecDevice"),
+    P1Table: ("p1", "P1Meter"),
+    HomeAssistantTable: ("home_assistant", "HomeAssistantDevice"),
+    VictronMqttTable: ("victron", "VictronMqtt"),
+    VictronModbusTable: ("victron", "VictronModbus"),
+}
+"""Settings -> file and class of their driver; imported when used."""
+
 
 def build_ports(config: Config, clock: Clock) -> Ports:
     """Build the devices of a home; a device that is both meter and battery is built once."""
     meter = build_device(config.meter, clock)
-    battery = meter if config.battery == config.meter else build_device(config.battery, clock)
-    own_loop = isinstance(config.battery, SimulatedTable) and config.battery.own_loop
-    return Ports(clock, meter, battery, battery, battery if own_loop else None)
+    if isinstance(config.battery, ShellyMeterTable):
+        from meterveil.live.drivers.shelly_meter import ShellyMeter  # noqa: PLC0415
+
+        battery: Any = ShellyMeter(config.battery, meter, build_device(config.battery.sensor, clock), clock)
+    else:
+        battery = meter if config.battery == config.meter else build_device(config.battery, clock)
+    if isinstance(config.battery, SimulatedTable):
+        takes_target = config.battery.own_loop
+    else:
+        takes_target = hasattr(battery, "command_meter")
+    return Ports(clock, meter, battery, None if takes_target else battery, battery if takes_target else None)
 
 
 def build_device(table: Any, clock: Clock) -> Any:
     """Build one device; imports wait until a driver is used."""
-    # ruff: noqa: PLC0415
     if isinstance(table, SimulatedTable):
         return _simulated(table, clock)
-    if isinstance(table, MqttMeterTable):
-        from meterveil.live.drivers.mqtt import MqttMeter
-
-        return MqttMeter(table, clock)
-    if isinstance(table, MqttBatteryTable):
-        from meterveil.live.drivers.mqtt import MqttBattery
-
-        return MqttBattery(table, clock)
-    if isinstance(table, SunSpecTable):
-        from meterveil.live.drivers.sunspec import SunSpecDevice
-
-        return SunSpecDevice(table, clock)
-    if isinstance(table, P1Table):
-        from meterveil.live.drivers.p1 import P1Meter
-
-        return P1Meter(table, clock)
-    if isinstance(table, HomeAssistantTable):
-        from meterveil.live.drivers.home_assistant import HomeAssistantDevice
-
-        return HomeAssistantDevice(table, clock)
-    raise InputError(f"there is no driver for {type(table).__name__}")
+    name, kind = DRIVERS[type(table)]
+    return getattr(import_module(f"meterveil.live.drivers.{name}"), kind)(table, clock)
 
 
 def close_ports(ports: Ports) -> None:

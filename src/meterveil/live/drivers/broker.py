@@ -1,4 +1,8 @@
-"""Connection to an MQTT broker: reconnects by itself, keeps the newest payload of each topic."""
+"""Connection to an MQTT broker: reconnects by itself, keeps the newest payload of each topic.
+
+Everything is sent with QoS 0, at once or never: a client repeats unanswered messages of QoS 1 after a reconnect, and
+a command that arrives minutes late is dangerous. Commands are repeated anyway, and the device is read back.
+"""
 
 from __future__ import annotations
 
@@ -20,13 +24,16 @@ MOST_BYTES = 100_000
 
 
 class Broker:
-    """One connection; `on_message` is called in its thread."""
+    """One connection; `on_message(topic, payload, retained)` is called in its thread.
+
+    A retained message is as old as its sender likes: what the broker kept from before we came.
+    """
 
     def __init__(
         self,
         table: BrokerTable,
         topics: tuple[str, ...],
-        on_message: Callable[[str, bytes], None],
+        on_message: Callable[[str, bytes, bool], None],
         will: tuple[str, str, bool] | None = None,
         on_connect: Callable[[], None] = lambda: None,
     ) -> None:
@@ -53,9 +60,9 @@ class Broker:
 
     def publish(self, topic: str, payload: str, retain: bool = False) -> None:
         """Send now or fail: nothing is kept for a later connection."""
-        if not self.is_connected:
+        sent = self._client.publish(topic, payload, qos=0, retain=retain) if self.is_connected else None
+        if sent is None or sent.rc == paho.MQTT_ERR_NO_CONN:
             raise PortError(f"the MQTT broker {self.where} is not connected")
-        sent = self._client.publish(topic, payload, qos=1, retain=retain)
         if sent.rc != paho.MQTT_ERR_SUCCESS:
             raise PortError(f"the MQTT broker {self.where} refused {topic}: {paho.error_string(sent.rc)}")
 
@@ -73,11 +80,14 @@ class Broker:
 
     def _heard(self, _client: Any, _userdata: Any, message: paho.MQTTMessage) -> None:
         if len(message.payload) <= MOST_BYTES:
-            self._on_message(message.topic, bytes(message.payload))
+            self._on_message(message.topic, bytes(message.payload), bool(message.retain))
 
 
 class Newest:
-    """Newest number of each topic and when it came; anything that is no number is kept as NaN."""
+    """Newest number of each topic and when it came; anything that is no number is kept as NaN.
+
+    A retained number is of unknown age: its time is minus infinity, which every reader calls stale.
+    """
 
     def __init__(self, topics: Mapping[str, Topic], clock: Clock) -> None:
         self._topics, self._clock = topics, clock
@@ -89,9 +99,9 @@ class Newest:
         """Topics to subscribe to."""
         return tuple({topic.topic for topic in self._topics.values()})
 
-    def hear(self, name: str, payload: bytes) -> None:
+    def hear(self, name: str, payload: bytes, retained: bool = False) -> None:
         """Take a message."""
-        at_s = self._clock.now().monotonic_s
+        at_s = -math.inf if retained else self._clock.now().monotonic_s
         with self._lock:
             for key, topic in self._topics.items():
                 if topic.topic == name:

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from meterveil.live.config import MqttBatteryTable, MqttMeterTable
+import math
+
+from meterveil.live.config import MqttBatteryTable, MqttMeterTable, MqttSensorTable
 from meterveil.live.drivers.broker import Broker, Newest
 from meterveil.live.ports import BatteryReading, Clock, MeterReading
+
+SOC_S = 600.0
+"""A state of charge changes slowly; one that is older than this is stale."""
 
 
 class MqttMeter:
@@ -29,20 +34,31 @@ class MqttMeter:
         self._broker.close()
 
 
-class MqttBattery:
+class MqttSensor:
+    """Battery that tells its state on topics."""
+
+    def __init__(self, table: MqttSensorTable, clock: Clock, will: tuple[str, str, bool] | None = None) -> None:
+        self._newest = Newest({"soc": table.soc, "power": table.power}, clock)
+        self._broker = Broker(table.broker, self._newest.names, self._newest.hear, will)
+
+    def read_battery(self) -> BatteryReading:
+        """Return the newest SoC and power; a SoC may be retained or some minutes old where the power is fresh."""
+        soc, soc_s = self._newest.read("soc")
+        power_w, power_s = self._newest.read("power")
+        is_known = soc_s == -math.inf or soc_s > power_s - SOC_S
+        return BatteryReading(soc, power_w, power_s if is_known else soc_s)
+
+    def close(self) -> None:
+        """Leave the broker."""
+        self._broker.close()
+
+
+class MqttBattery(MqttSensor):
     """Battery that takes its power on a topic. Commands are never retained."""
 
     def __init__(self, table: MqttBatteryTable, clock: Clock) -> None:
         self._table = table
-        self._newest = Newest({"soc": table.soc, "power": table.power}, clock)
-        will = (table.release_topic, table.release_payload, False)
-        self._broker = Broker(table.broker, self._newest.names, self._newest.hear, will)
-
-    def read_battery(self) -> BatteryReading:
-        """Return the newest SoC and power; the older of the two stamps counts."""
-        soc, soc_s = self._newest.read("soc")
-        power_w, power_s = self._newest.read("power")
-        return BatteryReading(soc, power_w, power_s if soc_s > power_s - 600.0 else soc_s)
+        super().__init__(table, clock, will=(table.release_topic, table.release_payload, False))
 
     def command_battery(self, power_w: float | None) -> None:
         """Publish a power, or the release."""
@@ -52,7 +68,3 @@ class MqttBattery:
         else:
             value = f"{power_w * table.command_factor:.0f}"
             self._broker.publish(table.command_topic, table.command_payload.replace("{power}", value))
-
-    def close(self) -> None:
-        """Leave the broker."""
-        self._broker.close()
