@@ -20,7 +20,10 @@ def bundle(tmp_path_factory):
 WRONG = {
     "timezone": ({"timezone": "Mars/North"}, "write a time zone such as Europe/London"),
     "unknown key": ({"colour": "red"}, "colour is 'red': Extra inputs are not permitted"),
-    "driver": ({"meter": {"driver": "telepathy"}}, "'simulated', 'mqtt', 'sunspec', 'p1', 'home_assistant'"),
+    "driver": (
+        {"meter": {"driver": "telepathy"}},
+        "'simulated', 'mqtt', 'sunspec', 'p1', 'home_assistant', 'victron_mqtt'",
+    ),
     "open page": ({"dashboard": {"host": "0.0.0.0"}}, "needs a password"),
     "two secrets": ({"dashboard": {"password": {"env": "A", "file": "b"}}}, "give one place"),
     "dead man": ({"battery": {"driver": "sunspec", "host": "x", "timeout_s": 0}}, "greater than or equal to 2"),
@@ -74,3 +77,14 @@ def test_secrets_are_read_from_their_place_and_never_shown(tmp_path, monkeypatch
     with pytest.raises(InputError, match="NOWHERE is empty"):
         parse_config(BASE | {"dashboard": {"password": {"env": "NOWHERE"}}}, "x").dashboard.password.read()
     os.environ.pop("NOWHERE", None)
+
+
+def test_files_of_secrets_are_relative_to_the_settings(tmp_path):
+    (tmp_path / "guard.toml").write_text(SETTINGS + '[dashboard]\npassword = {file = "page-password"}\n')
+    (tmp_path / "page-password").write_text("hunter2")
+    assert read_config(tmp_path / "guard.toml").dashboard.password.read() == "hunter2"
+
+
+def test_a_reader_that_nobody_knows_is_named():
+    with pytest.raises(InputError, match="half hours in 10 Wh; half hours in 1 Wh"):
+        parse_config(BASE | {"reader": "seconds"}, "guard.toml")

@@ -1,13 +1,18 @@
-"""Uses that the shipped model finds in a meter without a battery, and with it."""
+"""Uses that the shipped model finds in a meter without a battery, and with it.
+
+`python -m meterveil.audit.before_after` reads both from JSON (`load_w`, `meter_w`, null for unknown), for the guard.
+"""
 
 from __future__ import annotations
 
+import json
+import sys
 from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
 
-from meterveil.audit.model import SHAPES, Model, Reading, agreeing
+from meterveil.audit.model import SHAPES, Model, Reading, agreeing, load_model
 from meterveil.core.arrays import FloatArray
 from meterveil.plots.look import readable
 
@@ -55,3 +60,15 @@ def found_rows(found: Mapping[str, Found], load_w: FloatArray) -> list[list[str]
 
 def _sure_runs(reading: Reading, name: str) -> list[tuple[int, int]]:
     return [(use.start, use.end) for use in reading.uses if use.appliance == name and use.is_sure]
+
+
+def main() -> None:
+    """Compare the minutes of standard input; print the appliances of which a use was found."""
+    given = json.load(sys.stdin)
+    load_w, meter_w = (np.array(given[name], dtype=np.float64) for name in ("load_w", "meter_w"))
+    found = compare(load_model(), load_w, meter_w)
+    sys.stdout.write(json.dumps([[readable(name), *uses] for name, uses in found.items() if any(uses)]))
+
+
+if __name__ == "__main__":
+    main()

@@ -48,17 +48,23 @@ def run(
 def init(
     config: Settings = Path("guard.toml"),
     broker: Annotated[str, typer.Option(help="MQTT broker, HOST or HOST:PORT; default: look for one.")] = "",
-    home_assistant: Annotated[str, typer.Option(help="Home Assistant, such as http://homeassistant.local:8123.")] = "",
+    home_assistant: Annotated[
+        str, typer.Option(help="Home Assistant, such as http://homeassistant.local:8123; default: look for one.")
+    ] = "",
     token_file: Annotated[Path | None, typer.Option(help="File with a long-lived token of Home Assistant.")] = None,
 ) -> None:
     """Write a settings file to start from; looks for a broker and for likely entities, and connects to nothing else."""
     check_installed("the guard", NEEDED, "live")
     from meterveil.cli.tables import show_file, show_line
-    from meterveil.live.setup import Found, find_broker, find_entities, settings_text
+    from meterveil.live.setup import Found, find_broker, find_entities, find_home_assistant, settings_text
 
     if config.exists():
         raise InputError(f"{config} exists; move it away or name another with --config")
-    entities = find_entities(home_assistant, token_file) if home_assistant and token_file else {}
+    home_assistant = home_assistant or find_home_assistant()
+    if token_file and not home_assistant:
+        raise InputError("no Home Assistant answers for this token; name it with --home-assistant http://HOST:8123")
+    entities = find_entities(home_assistant, token_file) if token_file else {}
+    token_file = token_file.resolve() if token_file else None
     found = Found(find_broker(broker), home_assistant, token_file, entities)
     folder = config.resolve().parent
     folder.mkdir(parents=True, exist_ok=True)

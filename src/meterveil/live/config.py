@@ -307,21 +307,30 @@ class Config(_Table):
 
 
 def read_config(path: Path) -> Config:
-    """Read and check a settings file; folders in it are relative to it."""
+    """Read and check a settings file; folders and files of secrets in it are relative to it."""
     try:
         document = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise InputError(f"{path} cannot be read ({error.strerror}); write one with meterveil guard init") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InputError(f"{path} is not TOML: {error}") from error
-    config = parse_config(document, str(path))
     base = path.resolve().parent
+    config = parse_config(_with_places(document, base), str(path))
     moved: dict[str, Any] = {name: str(base / getattr(config, name)) for name in ("defence", "state")}
     for name in ("meter", "battery"):
         table = getattr(config, name)
         if isinstance(table, SimulatedTable):
             moved[name] = table.model_copy(update={"load": str(base / table.load)})
     return config.model_copy(update=moved)
+
+
+def _with_places(value: Any, base: Path) -> Any:
+    """Make the files of secrets absolute."""
+    if isinstance(value, dict):
+        if set(value) == {"file"} and isinstance(value["file"], str):
+            return {"file": str(base / Path(value["file"]).expanduser())}
+        return {name: _with_places(part, base) for name, part in value.items()}
+    return [_with_places(part, base) for part in value] if isinstance(value, list) else value
 
 
 def parse_config(document: dict[str, Any], source: str) -> Config:

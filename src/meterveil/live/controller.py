@@ -190,11 +190,18 @@ class Controller:
     def memory(self) -> dict[str, Any]:
         """Return what has to survive a restart, as JSON values."""
         kept = (self.control.replay, self.control.memory, self.control.meter_w)
-        return {"ledger": self.ledger.document(), "control": _plain(kept), "budget_kwh": self.status.budget_kwh}
+        held_since_s = self.ports.clock.now().utc_s if self.status.in_control else None
+        return {
+            "ledger": self.ledger.document(),
+            "control": _plain(kept),
+            "budget_kwh": self.status.budget_kwh,
+            "held_utc_s": held_since_s,
+        }
 
     def restore(self, document: dict[str, Any]) -> None:
         """Continue where an earlier process stopped; a memory of another defence is ignored."""
         self.ledger.restore(document.get("ledger", {}))
+        self._count_unseen(document.get("held_utc_s"))
         budget_kwh = document.get("budget_kwh")
         if budget_kwh is not None:
             self.set_budget(min(float(budget_kwh), float(self.home.battery.budget_kwh)))
@@ -204,6 +211,15 @@ class Controller:
         except (KeyError, TypeError, ValueError):
             return
         self.control = Control(self.control.state, replay, memory, meter_w)
+
+    def _count_unseen(self, held_utc_s: float | None) -> None:
+        """Count what a killed process may have moved after its last minute, at full power, so that the budget holds."""
+        if held_utc_s is None:
+            return
+        utc_s, battery = self.ports.clock.now().utc_s, self.home.battery
+        unseen_s = min(max(utc_s - held_utc_s, 0.0), 60.0 + self.home.device_timeout_s)
+        rated_w = max(float(battery.charge_w), float(battery.discharge_w))
+        self.ledger.move(self.ledger.local(utc_s).date(), rated_w, unseen_s)
 
     def _read(self, now: Instant) -> tuple[str | None, MeterReading | None, BatteryReading | None]:
         """Read everything anew and name the first fault."""

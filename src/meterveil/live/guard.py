@@ -31,11 +31,14 @@ from meterveil.live.ports import Clock
 from meterveil.live.records import LIVE, PAUSED, SHADOW, Event, MinuteRecord, Status
 from meterveil.live.simulated import SystemClock
 from meterveil.live.store import Store
+from meterveil.live.stranger import Stranger
 
 TICK_S = 1.0
 PUBLISH_EVERY = 5
 """Ticks between two messages to Home Assistant; a change of state is told at once."""
 SNAPSHOT_MINUTES = 10
+READ_MINUTES = 30
+"""Minutes between two readings by the shipped reader."""
 
 log = logging.getLogger("meterveil.guard")
 
@@ -57,6 +60,7 @@ class Guard:
         self.stop = threading.Event()
         self.certificates: dict[str, float] = {}
         """Reader -> most bits that today's readings tell it about the load, from what the meter really showed (D18)."""
+        self.stranger = Stranger()
         self._costs = (0.0, 0.0)
         self._asked: queue.SimpleQueue[tuple[str, str]] = queue.SimpleQueue()
         self._told: tuple[Any, ...] = ()
@@ -81,6 +85,7 @@ class Guard:
     def run(self, tick_s: float = TICK_S) -> None:
         """Control until somebody stops us; the battery is handed back whatever happens."""
         _notify("READY=1")
+        self._look_back()
         next_s = time.monotonic()
         try:
             while not self.stop.is_set():
@@ -135,6 +140,7 @@ class Guard:
             "certificate_bits": self.certificates.get(self.config.reader),
             "reader": self.config.reader,
             "certificates": list(self.certificates.items()),
+            "found": self.stranger.found,
             "connections": self._connections(),
             "events": [list(event) for event in self._latest_events],
         }
@@ -185,8 +191,24 @@ class Guard:
     def _keep_minute(self, minute: MinuteRecord) -> None:
         self.store.put_minute(minute, self.controller.memory())
         self._sum_up(minute)
+        if minute.utc_minute % READ_MINUTES == 0:
+            self._read_as_stranger()
         if minute.utc_minute % SNAPSHOT_MINUTES == 0:
             self._keep_snapshot(60.0 * minute.utc_minute)
+
+    def _look_back(self) -> None:
+        """Begin with what an earlier process stored, so that the page does not start empty."""
+        now = int(self.ports.clock.now().utc_s // 60)
+        with contextlib.suppress(sqlite3.Error):
+            for row in self.store.minutes(now - 2, now)[-1:]:
+                self._sum_up(MinuteRecord(*row))
+        self._read_as_stranger()
+
+    def _read_as_stranger(self) -> None:
+        if self.server is not None:
+            with contextlib.suppress(sqlite3.Error):
+                day = self.history()
+                self.stranger.read(day["load_w"], day["meter_w"])
 
     def _sum_up(self, minute: MinuteRecord) -> None:
         """Find today's and this month's cost, and today's certificate."""

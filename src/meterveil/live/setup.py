@@ -7,14 +7,17 @@ import socket
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
+from urllib.request import urlopen
 
 from websockets.exceptions import WebSocketException
 from websockets.sync.client import connect
 
 from meterveil.errors import InputError
 
-BROKERS = ("127.0.0.1:1883", "core-mosquitto:1883", "homeassistant.local:1883")
+BROKERS = ("127.0.0.1:1883", "core-mosquitto:1883", "homeassistant.local:1883", "venus.local:1883")
 """Usual places of a broker."""
+HOME_ASSISTANTS = ("http://127.0.0.1:8123", "http://homeassistant.local:8123", "http://homeassistant:8123")
+"""Usual places of a Home Assistant."""
 ANSWER_S = 5.0
 MOST_LISTED = 6
 
@@ -30,6 +33,12 @@ class Found(NamedTuple):
     def lines(self) -> list[str]:
         """Say it in words."""
         said = [f"MQTT broker: {self.broker or 'none found'}"]
+        said += [f"Home Assistant: {self.home_assistant or 'none found'}"]
+        if self.home_assistant and self.token_file is None:
+            said.append(
+                f"To use its entities: make a long-lived token ({self.home_assistant}/profile/security), save it to a "
+                f"file, remove the settings and run init again with --token-file FILE"
+            )
         said += [f"{kind}: {', '.join(names[:MOST_LISTED]) or 'none found'}" for kind, names in self.entities.items()]
         return said
 
@@ -45,6 +54,18 @@ def find_broker(asked: str = "") -> str:
                 raise InputError(f"no MQTT broker answers at {asked}: {error}; write HOST or HOST:PORT") from error
             continue
         return f"{host}:{port or 1883}"
+    return ""
+
+
+def find_home_assistant() -> str:
+    """Return the address of the first Home Assistant that answers; "" for none."""
+    for address in HOME_ASSISTANTS:
+        try:
+            with urlopen(f"{address}/manifest.json", timeout=1.0) as reply:  # noqa: S310  http only
+                if json.load(reply).get("short_name") in {"Assistant", "Home Assistant"}:
+                    return address
+        except (OSError, ValueError, AttributeError):
+            continue
     return ""
 
 
@@ -120,7 +141,7 @@ armed = false
 # export_limit_w = 0
 # most_writes = 270   # where the device stores commands in memory that wears
 """
-    if found.home_assistant:
+    if found.token_file is not None:
         text = head + _entities_text(found)
     else:
         text = (
@@ -149,6 +170,8 @@ timeout_s = 60
 [home_assistant_discovery]
 host = "{broker_host}"
 port = {broker_port}
+# username = "meterveil"
+# password = {{file = "mqtt-password"}}   # a file that holds nothing but the password
 """
     return text
 
@@ -171,6 +194,7 @@ def _entities_text(found: Found) -> str:
 {shared}power = "{first("battery power")}"
 soc = "{first("battery charge")}"
 command = "{first("command")}"
+# where the battery has a mode: its options for our commands and for its own control, as Home Assistant writes them
 mode = "{first("mode")}"
 mode_remote = ""
 mode_auto = ""

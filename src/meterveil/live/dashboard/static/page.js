@@ -36,6 +36,18 @@ function listed(id, rows) {
   }));
 }
 
+function table(id, rows) {
+  at(id).replaceChildren(...rows.map((cells, row) => {
+    const line = document.createElement("tr");
+    line.append(...cells.map((text, column) => {
+      const cell = document.createElement(row === 0 || column === 0 ? "th" : "td");
+      cell.textContent = text;
+      return cell;
+    }));
+    return line;
+  }));
+}
+
 function show(state) {
   mode = state.mode;
   at("mode").textContent = state.mode;
@@ -51,7 +63,11 @@ function show(state) {
   at("budget").textContent = "of " + shown(state.budget_kwh, 1) + " kWh moved today";
   at("cost").textContent = shown(state.cost_today, 2);
   at("month").textContent = "cost today; " + shown(state.cost_month, 2) + " this month";
-  at("certificate").textContent = shown(state.certificate_bits, 0);
+  at("certificate").textContent = state.certificate_bits === null ? "–" : Math.ceil(state.certificate_bits).toLocaleString();
+  at("reader").textContent = "bits told today at most, to a reader of " + state.reader;
+  table("certificates", [["reader of", "bits"], ...state.certificates.map(([name, bits]) => [name, Math.ceil(bits).toLocaleString()])]);
+  at("stranger").hidden = state.found.length === 0;
+  table("found", [["uses", "without", "with", "both"], ...state.found]);
   at("why").textContent = state.why;
   at("pause").textContent = state.mode === "paused" ? "Resume" : "Pause";
   at("arm").hidden = !state.may_command || state.mode === "live";
