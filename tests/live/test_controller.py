@@ -273,3 +273,27 @@ def test_days_without_protection_raise_an_alert_once_a_day():
     world.meter.meter_fault = fails
     world.run(3.5 * 86_400, step_s=300.0)
     assert world.named.count("idle_for_days") == 2
+
+
+def test_what_a_killed_process_may_have_moved_counts_against_the_budget():
+    world = World()
+    world.run(65)
+    kept = world.controller.memory()
+    world.clock.move(30.0)
+    world.start()
+    world.controller.restore(json.loads(json.dumps(kept)))
+    (day_kwh,) = world.controller.ledger.moved_kwh.values()
+    (before_kwh,) = kept["ledger"]["moved_kwh"].values()
+    assert day_kwh - before_kwh == pytest.approx(4.0 * 30 / 3600)
+    world.start()
+    world.controller.restore({**kept, "held_utc_s": None})
+    assert list(world.controller.ledger.moved_kwh.values()) == [before_kwh]
+
+
+def test_a_second_writer_of_the_grid_setpoint_is_named():
+    world = World(plant=Plant(own_loop=True), load_w=np.full(7200, 300.0))
+    world.run(60)
+    world.meter.battery_fault = lambda reading: reading._replace(setpoint_w=-1500.0)
+    world.run(40)
+    assert health.SECOND_WRITER in world.named
+    assert not world.house.remote

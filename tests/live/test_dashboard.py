@@ -9,6 +9,8 @@ import urllib.request
 import numpy as np
 import pytest
 from counterparts import Mosquitto, until
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from playwright.sync_api import sync_playwright
 
 from meterveil.live.config import Config
@@ -198,6 +200,26 @@ def test_hostile_requests_never_reach_the_guard(guarded, source):
         assert call(f"{guarded}/login", body)[0] in {403, 429}
     assert call(f"{guarded}/static/../app.py")[0] == 404
     assert source.asked == []
+
+
+def test_any_request_is_answered_without_an_error_and_never_reaches_the_guard(guarded, source):
+    cookie = log_in(guarded)
+
+    @settings(max_examples=40, deadline=None)
+    @given(
+        body=st.binary(max_size=300) | st.dictionaries(st.text(max_size=8), st.text(max_size=8)).map(_json),
+        path=st.sampled_from(["/do", "/login", "/history", "/events/x", "/static/%2e%2e/app.py", "/"]),
+        token=st.text(st.characters(codec="latin-1", exclude_categories=["Cc"]), max_size=20),
+    )
+    def fuzz(body, path, token):
+        assert call(guarded + path, body, **{"cookie": cookie, "x-token": token})[0] < 500
+
+    fuzz()
+    assert source.asked == []
+
+
+def _json(value):
+    return json.dumps(value).encode()
 
 
 def test_a_page_without_a_password_answers_only_to_names_of_this_computer(running):

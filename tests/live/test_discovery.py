@@ -49,6 +49,18 @@ def test_the_device_appears_steers_and_comes_back_after_a_restart_of_home_assist
     until(lambda: heard.get("meterveil/home/availability") == "offline")
 
 
+def test_a_retained_command_is_ignored(mosquitto, listener):
+    listener.publish("meterveil/kept/mode/set", "live", retain=True).wait_for_publish(5)
+    asked = []
+    discovery = Discovery(BrokerTable(**mosquitto.table), "kept", 8.0, lambda *change: asked.append(change))
+    until(lambda: listener.heard.get("meterveil/kept/availability") == "online")
+    listener.publish("meterveil/kept/budget/set", "3")
+    until(lambda: asked)
+    assert asked == [("budget", "3")]
+    discovery.close()
+    listener.publish("meterveil/kept/mode/set", "", retain=True)
+
+
 def test_the_last_will_marks_the_device_offline(mosquitto, listener):
     discovery = Discovery(BrokerTable(**mosquitto.table), "lost", 8.0, lambda *change: None)
     until(lambda: listener.heard.get("meterveil/lost/availability") == "online")

@@ -9,11 +9,14 @@ import sys
 import time
 from pathlib import Path
 
+import hypothesis
 import numpy as np
 import pytest
 import sunspec2.modbus.client as sunspec
 from counterparts import free_port, until
+from hypothesis import strategies as st
 
+from meterveil.data import synthetic
 from meterveil.live.config import Config
 from meterveil.live.demo_files import SETTINGS, write_bundle
 from meterveil.live.guard import Guard
@@ -208,6 +211,39 @@ def test_a_tick_that_fails_is_named_and_does_not_end_the_guard(settings, monkeyp
     guard.tick()
     guard.close()
     assert [row[1] for row in guard.store.events()] == ["tick_failed"]
+
+
+def test_nothing_that_a_broker_sends_crashes_the_tick_or_goes_live(settings):
+    from meterveil.live.config import read_config  # noqa: PLC0415
+
+    guard = Guard(read_config(settings).model_copy(update={"dashboard": None}), live=False)
+
+    @hypothesis.settings(max_examples=50, deadline=None)
+    @hypothesis.given(what=st.sampled_from(["mode", "budget", "protection", "x"]), value=st.text(max_size=20))
+    def fuzz(what, value):
+        guard.ask(what, value)
+        guard.tick()
+        assert not guard.ports.meter.remote
+
+    fuzz()
+    guard.ask("mode", "live")
+    guard.tick()
+    assert (guard.status.mode, guard.ports.meter.remote) == ("shadow", False)
+    guard.close()
+    assert "tick_failed" not in [row[1] for row in guard.store.events(500)]
+
+
+@pytest.mark.slow
+def test_the_shipped_reader_compares_the_last_day_in_a_process_of_its_own():
+    from meterveil.live.stranger import Stranger  # noqa: PLC0415
+
+    load_w = synthetic.load_by_second(np.random.default_rng(0), 1, timezone="UTC").reshape(-1, 60).mean(axis=1)
+    stranger = Stranger()
+    stranger.read(load_w.tolist(), [400.0] * 1440)
+    until(lambda: not stranger._thread.is_alive(), 60)
+    before, _, still = np.array([uses for _, *uses in stranger.found]).sum(axis=0)
+    assert before >= 3
+    assert still == 0
 
 
 @pytest.mark.slow
