@@ -51,7 +51,11 @@ class HomeAssistant:
         command = [self._program, "-c", self._folder, "--skip-pip", "--log-no-color"]
         with (self._folder / "out.log").open("a") as log:
             self._process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
-        until(lambda: self._answers("/api/onboarding"), 400, 0.5)
+        try:
+            until(lambda: self._answers("/api/onboarding"), 400, 0.5)
+        except AssertionError:
+            self.stop()
+            raise
 
     def stop(self):
         self._process.terminate()
