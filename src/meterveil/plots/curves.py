@@ -30,4 +30,6 @@ def curves_figure(
             figure.update_yaxes(type="log", row=row, col=1)
     look.head_panels(figure)
     figure.update_xaxes(title_text=axis, row=len(panels), col=1)
-    return look.figure_of(figure, title, 160 * len(panels) + 140).update_layout(margin_b=60, margin_t=100)
+    return look.figure_of(figure, title, 160 * len(panels) + 140).update_layout(
+        margin_b=60, margin_t=110, legend_y=1.05
+    )
