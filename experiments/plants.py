@@ -186,7 +186,9 @@ def main() -> None:
     found = table[table["metric"] == "found"].sort_values("x")
     rows = [(row, found[found["row"] == row]["value"].tolist()) for row in (NONE, *IDEAL, *CASES)]
     save(plants_figure(READERS_S, rows), asked.pictures / "plants.png", width=900)
-    PAGE.write_text(study.put(PAGE.read_text(encoding="utf-8"), NAME, text_of(table)), encoding="utf-8")
+    picture = f"![Edges that a reader still finds, by plant and reader](img/{NAME}.png)"
+    text = study.put(PAGE.read_text(encoding="utf-8"), NAME, f"{picture}\n\n{text_of(table)}")
+    PAGE.write_text(text, encoding="utf-8")
 
 
 def text_of(table: Any) -> str:

@@ -189,11 +189,14 @@ def _entities_text(found: Found) -> str:
 {also}
 [meter]
 {shared}power = "{first("meter power")}"
+power_factor = 1     # -1 where import is negative
 
 [battery]
 {shared}power = "{first("battery power")}"
+power_factor = 1     # -1 where charging is negative
 soc = "{first("battery charge")}"
 command = "{first("command")}"
+command_factor = 1   # -1 where charging is negative
 # where the battery has a mode: its options for our commands and for its own control, as Home Assistant writes them
 mode = "{first("mode")}"
 mode_remote = ""
