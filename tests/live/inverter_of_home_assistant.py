@@ -15,7 +15,7 @@ INVERTER = {
         "grid": {"p": "sensor", "name": "Grid", "dev_cla": "power", "unit_of_meas": "kW", "uniq_id": "inv_grid",
                  "val_tpl": "{{ value_json.grid }}", "frc_upd": True},
         "power": {"p": "sensor", "name": "Power", "dev_cla": "power", "unit_of_meas": "W", "uniq_id": "inv_power",
-                  "val_tpl": "{{ value_json.power }}", "frc_upd": True},
+                  "val_tpl": "{{ value_json.power }}"},
         "soc": {"p": "sensor", "name": "Charge", "dev_cla": "battery", "unit_of_meas": "%", "uniq_id": "inv_soc",
                 "val_tpl": "{{ value_json.soc }}"},
         "set": {"p": "number", "name": "Setpoint", "cmd_t": "inverter/power/set", "min": -5000, "max": 5000,

@@ -33,7 +33,7 @@ from meterveil.live.config import (
     VictronMqttTable,
 )
 from meterveil.live.drivers.broker import number_in
-from meterveil.live.drivers.home_assistant import HomeAssistantDevice
+from meterveil.live.drivers.home_assistant import HomeAssistantDevice, reported_age_s
 from meterveil.live.drivers.mqtt import MqttBattery, MqttMeter, MqttSensor
 from meterveil.live.drivers.p1 import P1Meter, checksum
 from meterveil.live.drivers.shelly_meter import ShellyMeter
@@ -312,7 +312,7 @@ class ShellyPart:
 class HomeAssistantPart:
     """Entities of a real Home Assistant; it has no dead-man of its own, so the inverter behind it needs one."""
 
-    timeout_s = None
+    timeout_s, fresh_s = None, 8
 
     def __init__(self, core, mosquitto, folder):
         self._inverter = Inverter(mosquitto.port)
@@ -367,6 +367,7 @@ class P1Part:
             "victron_modbus", "shelly_meter", "p1", pytest.param("home_assistant", marks=pytest.mark.slow)]
 )  # fmt: skip
 def part(request, tmp_path):
+    """Meter, battery, `command`, and `told`: what the device was told, None in its own mode."""
     fixture = lambda name="mosquitto": request.getfixturevalue(name)  # noqa: E731
     counterpart = {
         "simulated": SimulatedPart,
@@ -402,10 +403,11 @@ def test_a_driver_keeps_the_contract(part):
     assert abs(now_s - meter.at_s) < 3
     if part.battery is None:
         return
+    fresh_s = getattr(part, "fresh_s", 3)
     battery = part.battery.read_battery()
     assert battery.soc == pytest.approx(SOC, abs=0.001)
     assert battery.power_w == pytest.approx(BATTERY_W)
-    assert abs(time.monotonic() - battery.at_s) < 3
+    assert abs(time.monotonic() - battery.at_s) < fresh_s
     assert battery.setpoint_w is None
     until(lambda: tried(part.command, 900.0) is None)
     until(lambda: part.told() == pytest.approx(900.0))
@@ -417,6 +419,8 @@ def test_a_driver_keeps_the_contract(part):
     until(lambda: part.told() == pytest.approx(300.0))
     if part.timeout_s is None:
         part.command(None)
+        time.sleep(fresh_s)
+        assert time.monotonic() - part.battery.read_battery().at_s < 2 * fresh_s  # an idle battery repeats one value
         return
     began_s = time.monotonic()
     until(lambda: part.told() is None, part.timeout_s + 3)
@@ -527,6 +531,12 @@ def test_a_model_that_the_inverter_lacks_is_named(sunspec_server):
     with pytest.raises(PortError, match="has no SunSpec model 201 or 202"):
         device.read_meter()
     device.close()
+
+
+def test_the_age_of_a_silent_entity_is_told_by_home_assistants_own_clock():
+    told = "2026-01-16T12:00:03.5+00:00", "Fri, 16 Jan 2026 12:00:10 GMT"
+    assert reported_age_s(*told) == 6.5
+    assert reported_age_s("2026-01-16T13:00:10.9+01:00", told[1]) == 0.0
 
 
 HOSTILE = [b"", b"nan", b"NaN", b"1e999", b"true", b"[1]", b'{"a": {"b": null}}', b"\xff\xfe", b"[" * 5000, b"9" * 400]

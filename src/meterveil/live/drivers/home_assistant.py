@@ -8,7 +8,10 @@ import json
 import math
 import queue
 import threading
+from datetime import datetime
+from email.utils import parsedate_to_datetime
 from typing import Any
+from urllib.request import Request, urlopen
 
 from websockets.exceptions import WebSocketException
 from websockets.sync.client import ClientConnection, connect
@@ -18,6 +21,8 @@ from meterveil.live.ports import BatteryReading, Clock, MeterReading, PortError
 
 ANSWER_S = 5.0
 RETRY_S = 2.0
+QUIET_S = 5.0
+"""The WebSocket tells changes only. An entity that is silent for so long is asked when it was reported last."""
 WATTS = {"W": 1.0, "kW": 1000.0, "MW": 1e6}
 """Unit of a power sensor -> watts."""
 
@@ -36,6 +41,8 @@ class Link:
         self._failure = "not connected yet"
         self._thread = threading.Thread(target=self._run, name="home-assistant", daemon=True)
         self._thread.start()
+        self._asker = threading.Thread(target=self._ask_the_silent, name="home-assistant-silent", daemon=True)
+        self._asker.start()
 
     def state(self, entity: str) -> tuple[str, str, float]:
         """Return state, unit and time of an entity."""
@@ -95,6 +102,21 @@ class Link:
             self._socket = None
             self._closed.wait(RETRY_S)
 
+    def _ask_the_silent(self) -> None:
+        """Renew the time of entities that are reported with the same value, as an idle battery's power is."""
+        base = self.where.removesuffix("/api/websocket").replace("ws", "http", 1)
+        while not self._closed.wait(QUIET_S):
+            for entity, (text, unit, at_s) in list(self._states.items()):
+                now_s = self._clock.now().monotonic_s
+                if self._socket is None or now_s - at_s < QUIET_S:
+                    continue
+                asked = Request(f"{base}/api/states/{entity}", headers={"Authorization": f"Bearer {self._token}"})  # noqa: S310
+                with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+                    with urlopen(asked, timeout=ANSWER_S) as reply:  # noqa: S310  the address of the settings
+                        age_s = reported_age_s(json.load(reply)["last_reported"], reply.headers["Date"])
+                    if self._states.get(entity) == (text, unit, at_s):
+                        self._states[entity] = (text, unit, max(at_s, now_s - age_s))
+
     def _log_in(self, socket: ClientConnection) -> None:
         json.loads(socket.recv(ANSWER_S))
         socket.send(json.dumps({"type": "auth", "access_token": self._token}))
@@ -122,6 +144,11 @@ class Link:
             self._states[entity] = (added.get("s", before[0]), unit, at_s)
         for entity in event.get("r") or ():
             self._states.pop(entity, None)
+
+
+def reported_age_s(last_reported: str, date: str) -> float:
+    """Return how long ago an entity was reported, both times by Home Assistant's own clock."""
+    return max((parsedate_to_datetime(date) - datetime.fromisoformat(last_reported)).total_seconds(), 0.0)
 
 
 class HomeAssistantDevice:
