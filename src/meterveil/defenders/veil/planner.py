@@ -21,7 +21,7 @@ from meterveil.defenders.veil.situation import SLOTS, Situation
 _HOURS = SLOT_MINUTES / 60.0
 _ENDLESS_KWH = 1000.0
 """Budget that counts as unlimited."""
-_HOUSEHOLDS = 4
+_HOUSEHOLDS = 8
 """Households that are planned at a time, so that their arrays fit into the processor's cache."""
 
 

@@ -54,7 +54,7 @@ class Memory(NamedTuple):
     spike: IntArray  # (batch,) minutes of the load's spike so far, the one that was decided last included; 0 for none
     level_w: FloatArray  # (batch,) level and decoy of the minute that was decided last; NaN if they do not explain it
     decoy_w: FloatArray
-    reserved_kwh: FloatArray  # (batch,) budget that is kept for the quiet hours of the day
+    reserved_kwh: FloatArray  # (batch, half hour) budget that is kept from then on for the quiet hours of the day
     diary: Diary
 
 
@@ -114,7 +114,9 @@ class Veil:
         record = shipped_record(self.rules) if self.record is None else self.record
         unset, zero = np.full(batch, -1, dtype=np.int64), np.zeros(batch, dtype=np.int64)
         decoys, nothing_w = self.dice.initial(batch), np.zeros(batch)
-        return Memory(unset, zero, decoys, zero, nothing_w, nothing_w, np.zeros(batch), new_diary(record, batch))
+        return Memory(
+            unset, zero, decoys, zero, nothing_w, nothing_w, np.zeros((batch, SLOTS)), new_diary(record, batch)
+        )
 
     def decide(self, view: View, memory: Memory) -> tuple[Command, Memory]:
         """Hold level plus decoy, or a spike, or else a reading on the grid, or else leave the meter alone.
@@ -137,28 +139,31 @@ class Veil:
         on_grid = protected & (level == self._grid_choice)
         if on_grid.any():
             target_w = np.where(on_grid, self._on_grid_w(view), target_w)
-        reserved_kwh = self._reserved_kwh(view, memory, level)
+        since = np.where(scheduled | due, 0, memory.since + 1)
+        reserved_kwh = self._reserved_kwh(view, memory, level, since)
         target_w = np.where(spike > 0, target_w, self._saving_w(view, target_w, reserved_kwh))
         command = self._held(view, target_w, lowest_w, highest_w)
         level_w = np.where(spike > 0, np.nan, level_w)
-        since = np.where(scheduled | due, 0, memory.since + 1)
         diary = carried_on(memory.diary, view.load_w, view.minute_of_day, self.rules)
         return command, Memory(level, since, decoys, spike, level_w, decoy_w, reserved_kwh, diary)
 
-    def _reserved_kwh(self, view: View, memory: Memory, level: IntArray) -> FloatArray:
-        """Return the budget to keep for the quiet hours of the day, found anew every half hour."""
-        rows = np.flatnonzero(view.minute_of_day % SLOT_MINUTES == 0)
+    def _reserved_kwh(self, view: View, memory: Memory, level: IntArray, since: IntArray) -> FloatArray:
+        """Return the budget to keep for the quiet hours, found anew at midnight and in the half hour after a choice."""
+        changed = (since <= SLOT_MINUTES) | (view.minute_of_day == 0)
+        rows = np.flatnonzero(changed & (view.minute_of_day % SLOT_MINUTES == 0))
+        if len(rows) == 0:
+            return memory.reserved_kwh
+        known = np.minimum(level[rows], len(self.rules.menu_w) - 1)
+        need_kwh = quiet_need_kwh(memory.diary.recent[rows], known, view.minute_of_day[rows], self.rules)
         reserved_kwh = memory.reserved_kwh.copy()
-        if len(rows):
-            known = np.minimum(level[rows], len(self.rules.menu_w) - 1)
-            need_kwh = quiet_need_kwh(memory.diary.recent[rows], known, view.minute_of_day[rows], self.rules)
-            reserved_kwh[rows] = self.quiet_margin * need_kwh
+        reserved_kwh[rows] = self.quiet_margin * need_kwh
         return reserved_kwh
 
     def _saving_w(self, view: View, target_w: FloatArray, reserved_kwh: FloatArray) -> FloatArray:
         """Give a large load up where following it would take the budget from the quiet hours of the day."""
         left_kwh = bt.budget_left_kwh(view.battery, view.state)
-        gives_up = (view.load_w - target_w > self.large_w) & (left_kwh < reserved_kwh)
+        kept_kwh = reserved_kwh[np.arange(len(left_kwh)), view.minute_of_day // SLOT_MINUTES]
+        gives_up = (view.load_w - target_w > self.large_w) & (left_kwh < kept_kwh)
         grid_w = self.rules.grid_w
         return np.where(gives_up, np.round(view.load_w / grid_w) * grid_w, target_w)
 

@@ -109,15 +109,15 @@ def carried_on(diary: Diary, load_w: FloatArray, minute_of_day: IntArray, rules:
 
 
 def quiet_need_kwh(recent: FloatArray, level: IntArray, minute_of_day: IntArray, rules: Rules) -> FloatArray:
-    """Return the energy that the rest of a day takes without its large loads, (batch,).
+    """Return the energy that a day takes after each half hour from now on without large loads, (batch, half hour).
 
-    Of each coming half hour of the day it counts the median of recent days, which few large loads reach: at the
-    present level to the next decision, then at the level that takes least.
+    Of each half hour it counts the median of recent days, which few large loads reach: at the present level to the
+    next decision, then at the level that takes least.
     """
-    slot, coming = (minute_of_day // SLOT_MINUTES)[:, None], np.arange(SLOTS)
+    slot, slots = (minute_of_day // SLOT_MINUTES)[:, None], np.arange(SLOTS)
     usual_kwh = np.median(recent[..., 1:], axis=1)  # (batch, half hour, M)
     at_level_kwh = np.take_along_axis(usual_kwh, level[:, None, None], axis=2)[..., 0]
     decisions = np.array([*rules.choice_minutes, DAY_MINUTES]) // SLOT_MINUTES
     following = np.min(np.where(decisions > slot, decisions, SLOTS), axis=1, keepdims=True)
-    need_kwh = np.where(coming < following, at_level_kwh, usual_kwh.min(axis=2))
-    return np.asarray(np.sum(need_kwh * (coming > slot) * rules.protected(coming * SLOT_MINUTES), axis=1))
+    need_kwh = np.where(slots < following, at_level_kwh, usual_kwh.min(axis=2)) * rules.protected(slots * SLOT_MINUTES)
+    return np.asarray(np.cumsum(need_kwh[:, ::-1], axis=1)[:, ::-1] - need_kwh)
