@@ -110,9 +110,10 @@ def means(figures: pd.DataFrame) -> str:
     rows = []
     for row in figures[figures["metric"] == "mean_w"].to_dict("records"):
         highest = _values(figures, row["dataset"], row["row"])["highest_mean_w"]
-        name = str(row["row"]).removeprefix("mean of ").replace("_", " ")
-        rows.append([HOUSES[row["dataset"]], name, f"{row['value']:.1f}", f"{highest:.1f}"])
-    return study.table(["", "appliance", "mean at hand, W", "highest that the tables allow, W"], rows, 2)
+        name, day = str(row["row"]).removeprefix("mean of ").replace("_", " ").split(", ")
+        fits = "yes" if row["value"] <= highest else "no"
+        rows.append([f"{row['dataset']}, {day}", name, f"{row['value']:.1f}", f"{highest:.1f}", fits])
+    return study.table(["", "appliance", "mean at hand, W", "highest that the tables allow, W", "possible"], rows, 2)
 
 
 def drains(figures: pd.DataFrame) -> str:
