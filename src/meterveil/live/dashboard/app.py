@@ -253,8 +253,8 @@ class Server:
         self._thread = threading.Thread(target=self._server.run, name="dashboard", daemon=True)
         self._thread.start()
 
-    def address(self, wait_s: float = 10.0) -> str:
-        """Return the address of the page once it answers."""
+    def address(self, wait_s: float = 120.0) -> str:
+        """Return the address of the page once it answers; "" where the port is taken. A busy computer takes long."""
         end = time.monotonic() + wait_s
         while not self._server.started and self._thread.is_alive() and time.monotonic() < end:
             time.sleep(0.01)
