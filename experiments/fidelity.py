@@ -165,9 +165,10 @@ def load_figures(workspace: Workspace) -> list[dict[str, Any]]:
     for dataset in BOTH:
         shared = {"dataset": dataset, "seeds": 1, "n_days": 1}
         reading = played(workspace, dataset, AS_PUBLISHED_LOAD[dataset], Drain(_papers_peak_soc()), EXPORTING)
-        values = _values(dataset, reading).items()
+        drained = _values(dataset, reading)
         figures += [
-            {**shared, "row": "drain that exports", "metric": metric, "value": value} for metric, value in values
+            {**shared, "row": "drain that exports", "metric": metric, "value": value}
+            for metric, value in drained.items()
         ]
         figures += _mean_figures(workspace, dataset)
     return figures

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from scipy.optimize import linprog
+from scipy.optimize import linprog  # type: ignore[import-untyped]
 
 from meterveil.attackers.protocol import AGGREGATE
 from meterveil.bench import reported
@@ -97,8 +97,8 @@ def load_bounds(dataset: str) -> Interval:
     read = _aggregate_rows(dataset)["masked"].loc[list(READERS)]
     below = float((read["mae"] / (2.0 - read["sae"])).min())
     if dataset == "ukdale":
-        ours = reported.table("baseline_comparison").set_index("method").loc["Ours"]
-        drained = flows(float(ours["energy_cost"]), moved_kwh(float(ours["degradation_cost"])))
+        costs = papers_costs()
+        drained = flows(costs["energy_cost"], moved_kwh(costs["degradation_cost"]))
         below = max(below, 1000.0 * drained.discharged.low / HOURS)
     return Interval(below, above)
 
@@ -140,8 +140,15 @@ def printed(dataset: str) -> Reading:
     errors = (float(read["mae"]), float(read["rmse"]), float(read["sae"]))
     if dataset != "ukdale":
         return Reading(*errors)
-    ours = reported.table("baseline_comparison").set_index("method").loc["Ours"]
-    return Reading(*errors, moved_kwh(float(ours["degradation_cost"])), float(ours["energy_cost"]))
+    costs = papers_costs()
+    return Reading(*errors, moved_kwh(costs["degradation_cost"]), costs["energy_cost"])
+
+
+def papers_costs() -> dict[str, float]:
+    """Read the costs of the paper's own defence from its comparison."""
+    table = reported.table("baseline_comparison")
+    [row] = table[table["method"] == "Ours"].to_dict("records")
+    return {str(name): float(value) for name, value in row.items() if str(name).endswith("_cost")}
 
 
 def simulated(power_w: FloatArray, load_w: FloatArray, price: FloatArray) -> Reading:
