@@ -282,7 +282,7 @@ def test_figures_are_whole_and_under_their_heads_at_every_width(meterveil, monke
     shown = [cell for line in table if line.startswith("all") for cell in line.split()[1:]]
     names = ("throughput_kwh", "energy_cost", "degradation_cost", "total_cost", "soc_neutral_cost")
     assert [shown[n] for n in (1, 3, 4, 5, 6)] == [f"{total[name]:.2f}" for name in names]
-    assert len(shown) == 9
+    assert len(shown) == 10
     assert "…" not in result.output
 
 

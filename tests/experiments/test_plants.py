@@ -25,12 +25,12 @@ def test_a_blip_marks_an_edge_without_showing_its_size():
 
 
 def test_the_controller_hides_a_kettle_from_a_reader_of_a_minute():
-    meter_w = masked_by_second(kettle(), CASES["1 s meter, 2 s dead time"], "flat", 0)
+    meter_w = masked_by_second(kettle(), CASES["1 s meter, 2 s dead time"], "flat", 0).meter_w
     assert edges(kettle(), kettle(), 60)[0] == 3
     assert edges(kettle()[120:], meter_w[120:], 60)[1:] == (0, 0)
 
 
 def test_every_cell_of_the_picture_has_its_number():
     figure = plants_figure((1, 900), [("no battery", (1.0, 0.5)), ("own loop", (0.04, 0.0))])
-    assert [list(row) for row in figure.data[0].text] == [["4 %", "0 %"], ["100 %", "50 %"]]
-    assert list(figure.data[0].x) == ["1 s", "15 min"]
+    assert list(figure.data[0].text) == ["4 %", "0 %", "100 %", "50 %"]
+    assert list(figure.data[0].x) == ["1 s", "15 min"] * 2

@@ -14,7 +14,8 @@ from meterveil.live.records import MinuteRecord
 
 RULES = Rules()
 FIRST = 28_401_120  # 2024-01-01 00:00 UTC
-CHOICES = 3 * math.log2(7)
+CHOICE = math.log2(len(Rules().menu_w))
+CHOICES = 3 * CHOICE
 HALF_HOUR, MINUTE = Reader("half hours", 30, 2.0), Reader("minutes", 1, 10.0)
 
 
@@ -66,7 +67,7 @@ def test_hours_before_the_guard_began_count_too():
 
 def test_a_level_that_changes_between_choices_is_a_rescue():
     day = [minute(at, *(2 * [300.0 if at < 500 else 550.0])) for at in range(1440)]
-    assert bits(day) == pytest.approx(CHOICES + 5.0 + 2.0 + math.log2(1440) + math.log2(7))
+    assert bits(day) == pytest.approx(CHOICES + 5.0 + 2.0 + math.log2(1440) + CHOICE)
 
 
 def test_decoys_are_part_of_the_plan():
@@ -76,7 +77,7 @@ def test_decoys_are_part_of_the_plan():
 
 def test_the_running_interval_is_not_a_reading_yet():
     day = [minute(at, 300.0 if at < 600 else 900.0) for at in range(620)]
-    assert bits(day) == pytest.approx(2 * math.log2(7) + math.log2(16 / 15))
+    assert bits(day) == pytest.approx(2 * CHOICE + math.log2(16 / 15))
 
 
 def test_all_descriptions_of_a_short_day_fit_into_a_prefix_code():

@@ -488,7 +488,7 @@ def test_a_retained_reading_is_stale_but_a_retained_charge_counts_where_the_powe
     other = client(lone_broker, None)
     until(other.is_connected)
     for topic, value in (("old/power", "100"), ("old/soc", "40")):
-        other.publish(topic, value, retain=True)
+        other.publish(topic, value, qos=1, retain=True).wait_for_publish(10.0)
     topics = {"soc": {"topic": "old/soc", "factor": 0.01}, "power": {"topic": "old/power"}}
     sensor = MqttSensor(MqttSensorTable(driver="mqtt", broker=lone_broker.table, **topics), SystemClock())
     until(lambda: not isinstance(tried(sensor.read_battery), PortError))

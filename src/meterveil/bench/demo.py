@@ -25,7 +25,7 @@ ATTACKERS: Mapping[ThreatModel, tuple[str, ...]] = {"fixed": ("co", "fhmm"), "ad
 SEEDS, COPIES = 3, 3
 """Seeds and masked copies; a full evaluation has five and twelve."""
 
-_HEAD = ("defence", "a reader gets", "a reader who knows it gets", "bits a day, at most", "kWh a day", "cost a day")
+_HEAD = ("defence", "reader", "reader who knows it", "bits a day at most", "kWh a day", "cost a day")
 
 
 def demo_defences(run: Path) -> list[Defence]:

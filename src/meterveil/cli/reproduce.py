@@ -123,7 +123,7 @@ def _check_writable(workspace: Workspace) -> None:
         try:
             outputs.folder(folder, ())
         except InputError as error:
-            raise InputError(str(error).replace("with --out", option)) from error
+            raise InputError(str(error).replace("with `out`", option)) from error
 
 
 def _plan(entries: Sequence[Entry], workspace: Workspace) -> Plan:

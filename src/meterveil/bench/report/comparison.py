@@ -113,8 +113,9 @@ def compare_cases(dataset: str, figures: pd.DataFrame) -> pd.DataFrame:
 
 
 def tally(tables: dict[str, pd.DataFrame]) -> dict[str, int]:
-    """Count the verdicts on the paper's figures."""
-    verdicts = pd.concat([cells.loc[cells["paper"].notna(), "verdict"] for cells in tables.values()])
+    """Count the verdicts on the paper's figures; a second reading of the same figures does not count again."""
+    once = [cells for name, cells in tables.items() if name != reported.AS_PUBLISHED]
+    verdicts = pd.concat([cells.loc[cells["paper"].notna(), "verdict"] for cells in once])
     counts = verdicts.value_counts()
     return {name: int(counts[name]) for name in MARKS if name in counts}
 
