@@ -153,8 +153,8 @@ def _wanted(table: str, dataset: str, columns: tuple[str, ...]) -> pd.DataFrame:
 
 
 def _measured(table: str, dataset: str, whole: pd.DataFrame) -> bool:
-    cells = _wanted(table, dataset, ("rmse_increase_percent",))
-    return bool(len(cells.merge(whole, on=[*CELL, "metric"])))
+    cells = _wanted(table, dataset, ("rmse_increase_percent",))  # empty without a row on this data set
+    return bool(len(cells)) and bool(len(cells.merge(whole, on=[*CELL, "metric"])))
 
 
 def _judged(table: str, cells: pd.DataFrame) -> dict[str, Any]:

@@ -33,7 +33,7 @@ from meterveil.bench.report.cells import (
     reasons_text,
     strength_rows,
 )
-from meterveil.bench.report.claims import LOWER_BOUND, Claim, claim_rows, claims, opening
+from meterveil.bench.report.claims import ADAPTIVE_NOTE, Claim, claim_rows, claims, opening
 from meterveil.bench.report.comparison import (
     SHOWN,
     command,
@@ -84,8 +84,7 @@ _VERDICTS = (
     "(D12)."
 )
 _ADAPTIVE = (
-    "Attackers retrained on meter data that this defence masked, with the true appliance readings as labels "
-    f"(D11). {LOWER_BOUND}. A leak below 0: the attacker is undertrained (D17)."
+    f"{ADAPTIVE_NOTE}, with the true appliance readings as labels (D11). A leak below 0: the attacker is undertrained."
 )
 _BOARDS = (
     "Ranked by the F1 of the strongest adaptive attacker; fixed attackers never saw the defence. Leak: 1 = "

@@ -149,6 +149,7 @@ _COMPARED = (
     Row("flat_decoys", "flat_decoys"),
     Row("ours", "ours"),
     Row("ours_paper_settings", "ours_paper_settings", threats=FIXED),
+    Row("veil", "veil", threats=ADAPTIVE),
 )
 
 
