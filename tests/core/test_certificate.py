@@ -207,9 +207,9 @@ def every_day_of(minutes, rules, readings_w):
     spikes = [np.zeros(minutes, dtype=int)]
     for begin in range(minutes):
         for length in rules.spike_minutes:
-            one = np.zeros(minutes, dtype=int)
-            one[begin : begin + length] = 1 + np.arange(len(one[begin : begin + length]))
-            spikes.append(one)
+            spike = np.zeros(minutes, dtype=int)
+            spike[begin : begin + length] = 1 + np.arange(len(spike[begin : begin + length]))
+            spikes.append(spike)
     meters, levels = (list(product(values, repeat=minutes)) for values in (readings_w, rules.menu_w))
     index = np.indices((len(meters), len(levels), len(spikes))).reshape(3, -1)
     return [np.array(part)[rows] for part, rows in zip((meters, levels, spikes), index, strict=True)]
@@ -219,7 +219,7 @@ def every_day_of(minutes, rules, readings_w):
 def test_all_days_of_a_tiny_world_have_room_for_their_codes(monkeypatch, lengths):
     """Kraft's inequality over every meter, in a world so small that an event without its code would break it."""
     minutes, readings_w = 4, (0.0, 1.0, 2.0, 3.0, 7.0)
-    small = {"DAY_MINUTES": minutes, "READING_BITS": math.log2(len(readings_w)), "_QUIET_BITS": 1.0, "_EVENT_BITS": 1.0}
+    small = {"DAY_MINUTES": minutes, "READING_BITS": math.log2(len(readings_w)), "QUIET_BITS": 1.0, "EVENT_BITS": 1.0}
     for name, value in small.items():
         monkeypatch.setattr(certificates, name, value)
     rules = Rules((0,), (1.0, 2.0), grid_w=7.0, grid_top_w=7.0, spike_minutes=lengths)

@@ -29,13 +29,14 @@ _CLOCK_CHANGE = range(60, 180)
 
 READING_BITS = 16.0
 """Code of a reading off the grid: one of 65,533 readings in whole watts, no reading, or a larger one."""
-_LARGEST_W = 32_766.0
-_LARGER_BITS = 64.0
+LARGEST_READING = 32_766.0
+"""In whole watts, or in steps of a coarser reader; larger ones have a longer code."""
+LARGER_BITS = 64.0
 """Bits that follow the code of a larger reading: any number of a computer."""
 
-_QUIET_BITS = math.log2(16 / 15)
+QUIET_BITS = math.log2(16 / 15)
 """Code of a day without an event; k events take 4 + k bits: 15/16 + (1/2 + 1/4 + ...)/16 = 1."""
-_EVENT_BITS = 4.0
+EVENT_BITS = 4.0
 _KINDS = 3
 """An event is a rescue, a stretch on the grid, or a stretch of other readings; with spikes there is one kind more."""
 
@@ -86,10 +87,12 @@ class Rules:
                 f"decision times {times} fall into the hours from 1:00 to 3:00, which a clock change skips or repeats; "
                 "choose other times"
             )
-        whole = all(0.0 <= level <= _LARGEST_W and level == round(level) for level in menu)
+        whole = all(0.0 <= level <= LARGEST_READING and level == round(level) for level in menu)
         if len(menu) < 2 or not whole or list(menu) != sorted(set(menu)):
             raise InputError(f"menu {menu} is not two or more increasing levels in whole watts, 0 W or more")
-        in_order = 1.0 <= self.grid_w <= self.grid_top_w <= _LARGEST_W and -_LARGEST_W <= self.grid_bottom_w <= 0.0
+        in_order = (
+            1.0 <= self.grid_w <= self.grid_top_w <= LARGEST_READING and -LARGEST_READING <= self.grid_bottom_w <= 0.0
+        )
         if not in_order or self.grid_w != round(self.grid_w):
             raise InputError(
                 f"grid of {self.grid_w} W from {self.grid_bottom_w} to {self.grid_top_w} W: give whole watts, 1 W or "
@@ -172,10 +175,10 @@ def hours_of(text: str) -> tuple[tuple[int, int], ...]:
 
 def _range_of(text: str) -> tuple[int, int]:
     words = HOURS.get(text.strip(), text).strip()
-    found = re.fullmatch(r"(\d{1,2}):(\d\d)-(\d{1,2}):(\d\d)", words)
-    if not found:
+    match = re.fullmatch(r"(\d{1,2}):(\d\d)-(\d{1,2}):(\d\d)", words)
+    if not match:
         raise InputError(f"{text!r} are no hours; write {', '.join(HOURS)}, or a range such as 17:00-23:00")
-    hour, minute, last_hour, last_minute = map(int, found.groups())
+    hour, minute, last_hour, last_minute = map(int, match.groups())
     begin, end = 60 * hour + minute, 60 * last_hour + last_minute
     _check_hours(begin, end % DAY_MINUTES if end == DAY_MINUTES else end)
     return begin, end % DAY_MINUTES
@@ -288,18 +291,18 @@ def _described(rules: Rules, log: _Log, number: IntArray, days: int) -> Certific
     choice = protected & (new_day | rules.scheduled(minute_of_day))
     before_w = np.concatenate([level_w[:, :1], level_w[:, :-1]], axis=1)
     rescue = protected & ~choice & (level_w != before_w) & ~(np.isnan(level_w) & np.isnan(before_w))
-    larger = np.abs(np.nan_to_num(shown_w)) > _LARGEST_W
-    reading_bits = np.where(grid, rules.grid_bits, READING_BITS + _LARGER_BITS * larger)
+    larger = np.abs(np.nan_to_num(shown_w)) > LARGEST_READING
+    reading_bits = np.where(grid, rules.grid_bits, READING_BITS + LARGER_BITS * larger)
 
     minutes, choices, rescues, stretches, spike_count = map(total, (exists, choice, rescue, begins, spikes))
     events = rescues + stretches + spike_count
-    count_bits = np.where(events > 0, _EVENT_BITS + events, _QUIET_BITS)
+    count_bits = np.where(events > 0, EVENT_BITS + events, QUIET_BITS)
     time_bits = np.log2(np.maximum(minutes, DAY_MINUTES))
     kind_bits = math.log2(_KINDS + bool(rules.spike_minutes))
     rescue_bits = kind_bits + time_bits + math.log2(rules.choices)
     stretch_bits = kind_bits + 2.0 * time_bits
     spike_bits = kind_bits + time_bits + math.log2(max(len(rules.spike_minutes), 1))
-    bound_bits = np.where(minutes > 0, choices * rules.choice_bits + _QUIET_BITS, 0.0)
+    bound_bits = np.where(minutes > 0, choices * rules.choice_bits + QUIET_BITS, 0.0)
     bits = np.where(
         minutes > 0,
         choices * rules.choice_bits

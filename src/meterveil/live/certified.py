@@ -1,8 +1,8 @@
 """Certificates of a live day: what the readings of a named reader tell at most, from what the meter showed (D18).
 
 A real battery is some watts off the plan in every minute, so a reader of minutes in whole watts learns much. Most
-meters send coarser readings. `reader_bits` is the certificate of `core.certificate` for the readings that somebody
-gets: the mean of each interval, rounded to a step. docs/going-live.md has the proof.
+meters send coarser readings. `reader_bits` is the certificate of `core.certificate` for the readings of such a reader:
+the mean of each interval, rounded to a step. docs/going-live.md has the proof.
 """
 
 from __future__ import annotations
@@ -16,23 +16,26 @@ from zoneinfo import ZoneInfo
 import numpy as np
 
 from meterveil.core.arrays import BoolArray, FloatArray
-from meterveil.core.certificate import DAY_MINUTES, Rules
+from meterveil.core.certificate import (
+    DAY_MINUTES,
+    EVENT_BITS,
+    LARGER_BITS,
+    LARGEST_READING,
+    QUIET_BITS,
+    READING_BITS,
+    Rules,
+)
 from meterveil.core.rollout import Policy
 from meterveil.live.records import MinuteRecord
 
 WHOLE_S = 58.0
 """A minute with fewer seconds of good readings counts as unknown."""
-_QUIET_BITS = math.log2(16 / 15)
-_EVENT_BITS = 4.0
-"""A day without an event, and k events in 4 + k bits, as in `core.certificate`."""
-_FAR_BITS = 16.0
-"""Any reading up to 32,767 steps, also one that we did not see."""
 _KINDS = 4.0
 """An event is a rescue or a stretch of readings that are all near, on the grid, or far."""
 
 
 class Reader(NamedTuple):
-    """Somebody who gets the mean of each interval, rounded to the nearest step."""
+    """Reader of the mean of each interval, rounded to the nearest step."""
 
     name: str
     minutes: int
@@ -46,7 +49,7 @@ READERS = (
     Reader("minutes in 10 W", 1, 10.0),
     Reader("minutes in 1 W", 1, 1.0),
 )
-"""Usual readers, the least curious first: suppliers in Britain, in Germany, in-home displays."""
+"""Usual readers, the coarsest first: suppliers in Britain, in Germany, in-home displays."""
 
 
 class Day(NamedTuple):
@@ -61,7 +64,7 @@ class Day(NamedTuple):
 def day_so_far(rules: Rules, minutes: Sequence[MinuteRecord], timezone: str) -> Day:
     """Lay the stored minutes of one civil day on its clock, from midnight to the last of them.
 
-    A minute that nobody recorded is unknown; the level stands until another one is recorded.
+    A minute that was not recorded is unknown; a level is valid until another one is recorded.
     """
     zone = ZoneInfo(timezone)
     midnight = datetime.fromisoformat(minutes[-1].day).replace(tzinfo=zone)
@@ -91,11 +94,11 @@ def reader_bits(rules: Rules, day: Day, reader: Reader) -> float:
     shown, planned = (
         np.round(_means(part, reader.minutes) / reader.step_w) for part in (day.meter_w, day.level_w + day.decoy_w)
     )
-    missed = shown != planned  # a reading without a plan, or that nobody saw, is missed
+    missed = shown != planned  # a reading without a plan, or that was not seen, is missed
     kinds, bits = _reading_codes(rules, shown, planned, reader.step_w)
     kinds = np.where(missed, kinds, 0)
     stretches = int(np.sum(missed & (np.diff(kinds, prepend=0) != 0)))
-    level_w = _stands(day.level_w)
+    level_w = _filled_forward(day.level_w)
     moved = np.diff(level_w, prepend=level_w[:1]) != 0.0
     rescues = int(np.sum(moved & ~day.choice))
     events = rescues + stretches
@@ -103,7 +106,7 @@ def reader_bits(rules: Rules, day: Day, reader: Reader) -> float:
     place_bits = 2.0 * math.log2(max(count, DAY_MINUTES / reader.minutes))
     return float(
         day.choice.sum() * rules.choice_bits
-        + (_EVENT_BITS + events if events else _QUIET_BITS)
+        + (EVENT_BITS + events if events else QUIET_BITS)
         + rescues * (math.log2(_KINDS) + time_bits + math.log2(rules.choices))
         + stretches * (math.log2(_KINDS) + place_bits)
         + np.sum(bits[missed])
@@ -131,7 +134,7 @@ def _reading_codes(
         order = np.maximum(2.0 * np.abs(steps) - (steps > 0), 1.0)
         near = 2.0 * np.floor(np.log2(order)) + 1.0
         grid = np.where(rules.on_grid(shown * step_w), rules.grid_bits, math.inf)
-        far = np.where(np.abs(np.nan_to_num(shown)) > 32_766.0, _FAR_BITS + 64.0, _FAR_BITS)
+        far = READING_BITS + LARGER_BITS * (np.abs(np.nan_to_num(shown)) > LARGEST_READING)
     lengths = np.stack([near, grid, far])
     return 1.0 + lengths.argmin(axis=0), lengths.min(axis=0)
 
@@ -142,7 +145,7 @@ def _means(values: FloatArray, width: int) -> FloatArray:
     return means
 
 
-def _stands(values: FloatArray) -> FloatArray:
+def _filled_forward(values: FloatArray) -> FloatArray:
     """Fill gaps with the value before; 0 before the first."""
     known = ~np.isnan(values)
     last = np.maximum.accumulate(np.where(known, np.arange(len(values)), -1))

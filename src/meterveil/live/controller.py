@@ -190,12 +190,12 @@ class Controller:
     def memory(self) -> dict[str, Any]:
         """Return what has to survive a restart, as JSON values."""
         kept = (self.control.replay, self.control.memory, self.control.meter_w)
-        held_since_s = self.ports.clock.now().utc_s if self.status.in_control else None
+        held_utc_s = self.ports.clock.now().utc_s if self.status.in_control else None
         return {
             "ledger": self.ledger.document(),
             "control": _plain(kept),
             "budget_kwh": self.status.budget_kwh,
-            "held_utc_s": held_since_s,
+            "held_utc_s": held_utc_s,
         }
 
     def restore(self, document: dict[str, Any]) -> None:
