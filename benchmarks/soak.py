@@ -205,7 +205,7 @@ class Soak:
         self.names.append(name)
 
     def restart(self) -> None:
-        """Drop controller and store without a word, and begin with what the disk holds.
+        """Drop controller and store without closing them, and begin with what the disk holds.
 
         In simulated time the disk is late; a real minute is on it long before the next one.
         """

@@ -2,7 +2,7 @@
 
 Makes results/study_decoys.csv, docs/img/decoys.png and a table of docs/veil.md: certified bits, headline of fixed
 attackers, energy and cost against the number of decoys a day, on the paper's test days (five seeds); and how well a
-nearest-neighbour classifier tells the uses that the veiled meter shows from those of the bare meter, on up to 14 other
+nearest-neighbour classifier tells the uses that the veiled meter shows from those in the load, on up to 14 other
 days of each house (0.5: not at all). Signatures, their hours and thresholds come from the training days.
 """
 
@@ -132,13 +132,13 @@ def figures(
 
 
 def two_sample_auc(protocol: Protocol, home: Household, setup: Setup, veil: Veil) -> float:
-    """Compare the uses that the veiled meter shows with those of the bare meter, on days that are held out."""
+    """Compare the uses that the veiled meter shows with those in the load, on days that are held out."""
     held_out = protocol.held_out(home, min_days=1)[:MOST_DAYS]
-    bare = home.select([])
-    fitted = cast(Veil, knowing(veil, [only_days(bare, protocol.training)], setup))
+    meter = home.select([])
+    fitted = cast(Veil, knowing(veil, [only_days(meter, protocol.training)], setup))
     pieces = [
         span(piece, piece.days()[0], piece.days()[-1] + timedelta(days=1), setup.tariff, lead=0)
-        for piece in consecutive_pieces(bare, held_out)
+        for piece in consecutive_pieces(meter, held_out)
     ]
     scenario = stack(pieces)
     rngs = [np.random.default_rng([11, row]) for row in range(scenario.batch)]
@@ -152,13 +152,13 @@ def two_sample_auc(protocol: Protocol, home: Household, setup: Setup, veil: Veil
 
 def uses(watts: FloatArray, clock: FloatArray) -> FloatArray:
     """Describe what rises above the median: minutes, mean, highest and first power, spread, time of day; (use, 7)."""
-    found = []
+    described = []
     for start, end in find_events(watts - np.nanmedian(watts), RISE_W):
         rise_w = watts[start:end] - watts[start - 1] if start else watts[start:end]
         angle = 2.0 * np.pi * clock[start] / 1440.0
         day = np.cos(angle), np.sin(angle)
-        found.append([np.log(end - start), rise_w.mean(), rise_w.max(), rise_w[0], rise_w.std(), *day])
-    return np.array(found).reshape(-1, 7)
+        described.append([np.log(end - start), rise_w.mean(), rise_w.max(), rise_w[0], rise_w.std(), *day])
+    return np.array(described).reshape(-1, 7)
 
 
 def separation(first: FloatArray, second: FloatArray, rng: np.random.Generator) -> float:

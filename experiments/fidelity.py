@@ -188,7 +188,7 @@ def _mean_figures(workspace: Workspace, dataset: str) -> list[dict[str, Any]]:
 
 
 def screened(done: set[str]) -> list[Candidate]:
-    """List the candidates of the screen, the published one last; those that are done are left out."""
+    """List the candidates of the screen that are not done."""
     grid = [Candidate(weight, loss) for weight, loss in product(WEIGHTS, LOSSES)]
     grid = [candidate for candidate in grid if candidate.weight or candidate.loss == LOSSES[0]]  # no loss counts at 0
     every = [replace(candidate, choice=choice) for candidate in grid for choice in reversed(CHOICES)]
@@ -259,8 +259,8 @@ def _halve(workspace: Workspace, options: Any) -> None:
             record(options.results, candidate.name, readings, 1, asdict(candidate))
     known = scores(options.results, "_".join(BOTH))
     winner = min(varied, key=lambda candidate: known[candidate.name])
-    for preset, probe in product(PRESETS, ("transformer",)):
-        final = replace(winner, preset=preset, probe=probe)
+    for preset in PRESETS:
+        final = replace(winner, preset=preset, probe="transformer")
         readings = {dataset: measured(workspace, final, dataset, options.seeds) for dataset in BOTH}
         record(options.results, final.name, readings, options.seeds, asdict(final))
 

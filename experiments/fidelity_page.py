@@ -98,11 +98,11 @@ def loads(figures: pd.DataFrame) -> str:
     for dataset in BOTH:
         low, high = fingerprint.load_bounds(dataset)
         for aggregate in AGGREGATES:
-            found = _values(figures, dataset, f"load {aggregate}")
-            if np.isnan(found.get("load_w", np.nan)):
+            load_w = _values(figures, dataset, f"load {aggregate}").get("load_w", np.nan)
+            if np.isnan(load_w):
                 continue
-            fits = "yes" if low <= found["load_w"] <= high else "no"
-            cells = [f"{found['load_w']:.0f}", f"{low:.0f} to {high:.0f}", fits]
+            fits = "yes" if low <= load_w <= high else "no"
+            cells = [f"{load_w:.0f}", f"{low:.0f} to {high:.0f}", fits]
             rows.append([HOUSES[dataset], aggregate, *cells])
     return study.table(["", "load", "mean, W", "bounds, W", "possible"], rows, 2)
 
@@ -115,7 +115,9 @@ def means(figures: pd.DataFrame) -> str:
         name, day = str(row["row"]).removeprefix("mean of ").replace("_", " ").split(", ")
         fits = "yes" if row["value"] <= highest else "no"
         rows.append([f"{row['dataset']}, {day}", name, f"{row['value']:.1f}", f"{highest:.1f}", fits])
-    return study.table(["", "appliance", "mean at hand, W", "highest that the tables allow, W", "possible"], rows, 2)
+    return study.table(
+        ["", "appliance", "mean in our data, W", "highest that the tables allow, W", "possible"], rows, 2
+    )
 
 
 def drains(figures: pd.DataFrame) -> str:
@@ -135,8 +137,8 @@ def candidates(figures: pd.DataFrame) -> str:
     scored = figures[figures["metric"] == "score"].sort_values("value")
     rows = [["paper", "", *_reading_cells({name: fingerprint.printed(name).terms for name in BOTH}), "0"]]
     for entry in scored.to_dict("records"):
-        found = {dataset: _values(figures, dataset, str(entry["row"])) for dataset in BOTH}
-        rows.append([str(entry["row"]), str(entry["seeds"]), *_reading_cells(found), f"{entry['value']:.2f}"])
+        readings = {dataset: _values(figures, dataset, str(entry["row"])) for dataset in BOTH}
+        rows.append([str(entry["row"]), str(entry["seeds"]), *_reading_cells(readings), f"{entry['value']:.2f}"])
     heads = [
         f"{words}{', REDD' * (dataset == 'redd')}" for dataset, names in _SHOWN.items() for words in names.values()
     ]
@@ -146,9 +148,11 @@ def candidates(figures: pd.DataFrame) -> str:
 _SHOWN = {"ukdale": FIGURES, "redd": {name: words for name, words in FIGURES.items() if name.endswith(("_w", "sae"))}}
 
 
-def _reading_cells(found: dict[str, Any]) -> list[str]:
+def _reading_cells(readings: dict[str, Any]) -> list[str]:
     digits = {"sae": 2, "throughput_kwh": 1, "energy_cost": 2}
-    return [_text(found[dataset].get(name), digits.get(name, 0)) for dataset, names in _SHOWN.items() for name in names]
+    return [
+        _text(readings[dataset].get(name), digits.get(name, 0)) for dataset, names in _SHOWN.items() for name in names
+    ]
 
 
 def _values(figures: pd.DataFrame, dataset: str, row: str) -> dict[str, float]:
@@ -182,8 +186,8 @@ def _text(value: float | None, digits: int, cases: float | None = None) -> str:
     return f"{round(value, digits) + 0.0:.{digits}f}{of}"
 
 
-def _interval(found: fingerprint.Interval, digits: int, unit: str) -> str:
-    return f"{found.low:.{digits}f} to {found.high:.{digits}f} {unit}"
+def _interval(interval: fingerprint.Interval, digits: int, unit: str) -> str:
+    return f"{interval.low:.{digits}f} to {interval.high:.{digits}f} {unit}"
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -1,12 +1,12 @@
-"""Measure what readers of a live meter still see behind four plants: `python -m experiments.plants`.
+"""Measure what readers of a live meter still see with five plants: `python -m experiments.plants`.
 
 Makes results/study_plants.csv, docs/img/plants.png and the table of docs/going-live.md. The real controller drives
 simulated houses second by second; the plants differ in how late meter and inverter are. A load edge of 500 W or
 more counts as *found* where the meter changes by the same amount within 25 %, and as *marked* where it changes by
 500 W or more in the same direction, both within one reading. F1 is that of the shipped audit model, which reads
 minute means; bits are the certificate of each reader. An *ideal loop* knows every reading without noise and follows it
-with the plant's lateness and ramp: no controller can react earlier. The houses are synthetic: the extract of REDD at
-hand has minute means only. 20 minutes of one core.
+with the plant's lateness and ramp: no controller can react earlier. The houses are synthetic, because the available
+extract of REDD has minute means only. 20 minutes of one core.
 """
 
 from __future__ import annotations
@@ -67,14 +67,14 @@ SHOWN = ("half hours in 1 Wh", "quarter hours in 1 Wh", "minutes in 10 W")
 
 
 class Masked(NamedTuple):
-    """A day behind a plant."""
+    """Day of a simulated house with a plant."""
 
     meter_w: FloatArray  # (second,)
     bits: dict[str, float]  # certificate of each reader
 
 
 def ideal_loop(load_w: FloatArray, late_s: int, level_w: float = 400.0, ramp_w: float = 1000.0) -> FloatArray:
-    """Return the meter behind a loop that knows every reading without noise, (second,)."""
+    """Return the meter with a loop that knows every reading without noise, (second,)."""
     power_w = np.zeros(len(load_w))
     for second in range(late_s, len(load_w)):
         change_w = level_w - load_w[second - late_s] - power_w[second - 1]

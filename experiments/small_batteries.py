@@ -36,7 +36,7 @@ from meterveil.data.synthetic import decoy_library
 from meterveil.defenders import version_of
 from meterveil.defenders.defence import knowing
 from meterveil.defenders.veil.dice import Dice
-from meterveil.defenders.veil.policy import Logged, Veil
+from meterveil.defenders.veil.policy import Logged, Veil, spike_height_w
 
 NAME = "small_batteries"
 HOUSES = {"ukdale_1": UKDALE_HOUSE1, "refit_2": FURTHER_HOUSES["refit", 2]}
@@ -64,14 +64,14 @@ SHOWER_HEADS = {
 
 def with_showers(home: Household, rng: np.random.Generator) -> tuple[Household, BoolArray]:
     """Add one shower a day to the load; return the household, and which minutes have one."""
-    watts, begins = home.aggregate_w.copy(), np.zeros(len(home.aggregate_w), dtype=np.bool_)
+    watts, showers = home.aggregate_w.copy(), np.zeros(len(home.aggregate_w), dtype=np.bool_)
     clock = home.minutes.hour * 60 + home.minutes.minute
     for midnight in np.flatnonzero(clock == 0):
         start = midnight + int(rng.integers(*SHOWER_CLOCK))
         end = start + int(rng.integers(SHOWER_MINUTES[0], SHOWER_MINUTES[1] + 1))
         watts[start:end] += rng.uniform(*SHOWER_W)
-        begins[start:end] = True
-    return replace(home, aggregate_w=watts), begins
+        showers[start:end] = True
+    return replace(home, aggregate_w=watts), showers
 
 
 def figures(
@@ -93,16 +93,16 @@ def figures(
     for row in range(rows):
         known = certified.protected_minutes[row].sum() - unknown[row]
         missed = certified.protected_missed[row].sum() - unknown[row]
-        found = {
+        values = {
             "followed_percent": 100.0 * (1.0 - max(missed, 0.0) / known),
             "certified_bits_median": float(np.median(certified.protected_bits[row])),
             "throughput_kwh": float(np.abs(trace.power_w[row]).sum() * KWH_PER_W_MINUTE / days),
             "soc_neutral_cost": float(cost[row]),
         }
         if inside is not None:
-            height_w = np.floor(np.broadcast_to(battery.charge_w, rows)[row])
-            found |= shower_figures(trace.meter_w[row], inside[: scenario.horizon], float(height_w), days)
-        yield {"n_days": days, "values": found}
+            height_w = float(spike_height_w(battery)[row])
+            values |= shower_figures(trace.meter_w[row], inside[: scenario.horizon], height_w, days)
+        yield {"n_days": days, "values": values}
 
 
 def shower_figures(meter_w: FloatArray, shower: BoolArray, height_w: float, days: int) -> Mapping[str, float]:
@@ -124,9 +124,9 @@ def measure(asked: argparse.Namespace) -> None:
         kwh, kw, budget_kwh = np.array(SIZES).T
         small = Battery(capacity_kwh=kwh, charge_w=1000 * kw, discharge_w=1000 * kw, budget_kwh=budget_kwh)
         for use, hours in USES.items():
-            found = figures(protocol, home, Veil(Rules(protect=hours)), small)
+            measured = figures(protocol, home, Veil(Rules(protect=hours)), small)
             labels = ["/".join(f"{part:g}" for part in size) + f", {use}" for size in SIZES]
-            _record(asked, house, use, labels, found)
+            _record(asked, house, use, labels, measured)
         wet, showers = with_showers(home, np.random.default_rng(0))
         powers_w = np.array(SHOWER_POWERS_W)
         strong = Battery(capacity_kwh=np.full(len(powers_w), 8.0), charge_w=powers_w, discharge_w=powers_w)
@@ -145,11 +145,11 @@ def shower_veils() -> dict[str, Veil]:
 
 
 def _record(
-    asked: argparse.Namespace, house: str, what: str, labels: Sequence[str], found: Iterator[dict[str, Any]]
+    asked: argparse.Namespace, house: str, what: str, labels: Sequence[str], measured: Iterator[dict[str, Any]]
 ) -> None:
     rows = [
         {"dataset": house, "row": label, "metric": metric, "value": value, "n_days": part["n_days"]}
-        for label, part in zip(labels, found, strict=True)
+        for label, part in zip(labels, measured, strict=True)
         for metric, value in part["values"].items()
     ]
     settings = {

@@ -13,12 +13,12 @@ from meterveil.errors import InputError
 def test_wear_and_energy_cost_leave_one_way_to_spend_the_day():
     moved = fingerprint.moved_kwh(0.460)
     assert moved == pytest.approx(6.133, abs=1e-3)
-    found = flows(-1.224, moved)
+    bounds = flows(-1.224, moved)
     # by hand: x kWh net when cheap, y when dear, 0.1317 x + 0.3075 y = -1.224, |x| + |y| <= 6.133, x + y >= -3.2
-    assert found.cheap == pytest.approx((1.365, 1.507), abs=2e-3)
-    assert found.dear == pytest.approx((-4.626, -4.565), abs=2e-3)
-    assert found.net == pytest.approx((-3.2, -3.118), abs=2e-3)
-    assert found.discharged.low == pytest.approx(4.565, abs=2e-3)
+    assert bounds.cheap == pytest.approx((1.365, 1.507), abs=2e-3)
+    assert bounds.dear == pytest.approx((-4.626, -4.565), abs=2e-3)
+    assert bounds.net == pytest.approx((-3.2, -3.118), abs=2e-3)
+    assert bounds.discharged.low == pytest.approx(4.565, abs=2e-3)
 
 
 def test_a_cost_that_no_day_has_is_refused():
@@ -37,10 +37,10 @@ def test_attackers_that_read_the_load_bound_it():
     assert ukdale.high == pytest.approx(194.98 / 0.84, rel=0.01)  # CO, masked
     assert ukdale.low == pytest.approx(4.565 / 24 * 1000, rel=0.001)  # what was discharged in the dear hours
     assert redd.low == pytest.approx(301.77 / 1.60, rel=0.001)  # ELECTRIcity, masked
-    assert redd.low < 223 < redd.high  # the mains at hand, unlike the 133 W of all sub-meters
+    assert redd.low < 223 < redd.high  # the mains of our data, unlike the 133 W of all sub-meters
 
 
-def test_redd_is_the_data_at_hand_and_the_fridge_of_ukdale_is_not_told():
+def test_the_tables_bound_the_mean_of_each_appliance():
     redd = fingerprint.highest_means("redd")
     assert redd["fridge"] == pytest.approx(85.05 / 0.96, rel=0.01)
     assert redd["kitchen_outlets_2"] == pytest.approx(20.34 / 1.91, rel=0.01)
@@ -75,9 +75,3 @@ def test_a_day_is_scored_by_the_papers_own_noise():
     assert score({"ukdale": off}) == pytest.approx(np.sqrt((4.0 + missed["load_w"] ** 2) / 6))
     assert misses("ukdale", replace(paper, load_w=200.0))["load_w"] == 0.0
     assert Reading(1.0, 1.0, 0.1).terms["mae_w"] == 1.0
-
-
-def test_small_batteries_of_the_paper_move_less():
-    ratios = fingerprint.battery_ratios()
-    assert ratios["capacity 2 kWh"] == pytest.approx(239.2 / 413.9)
-    assert len(ratios) == 10

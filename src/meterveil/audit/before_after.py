@@ -66,8 +66,8 @@ def main() -> None:
     """Compare the minutes of standard input; print the appliances of which a use was found."""
     given = json.load(sys.stdin)
     load_w, meter_w = (np.array(given[name], dtype=np.float64) for name in ("load_w", "meter_w"))
-    found = compare(load_model(), load_w, meter_w)
-    sys.stdout.write(json.dumps([[readable(name), *uses] for name, uses in found.items() if any(uses)]))
+    compared = compare(load_model(), load_w, meter_w)
+    sys.stdout.write(json.dumps([[readable(name), *uses] for name, uses in compared.items() if any(uses)]))
 
 
 if __name__ == "__main__":

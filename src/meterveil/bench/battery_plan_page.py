@@ -101,8 +101,8 @@ def answers(plan: Plan) -> list[str]:
     return [
         f"Today your meter tells about {plan.undefended_bits:,.0f} bits a day to anyone who reads it. "
         "A bit is the answer to one yes-or-no question.",
-        f"With your battery ({describe(yours.size)}) it tells at most {yours.bits:,.0f} bits{hours} on a usual day, "
-        f"whoever reads it; one day in ten tells more than {yours.bits_90:,.0f}. The battery hides "
+        f"With your battery ({describe(yours.size)}) it tells any reader at most {yours.bits:,.0f} bits{hours} on a "
+        f"usual day; one day in ten tells more than {yours.bits_90:,.0f}. The battery hides "
         f"{yours.followed:.2%} of {'these' if hours else 'all'} minutes and misses {_minutes(yours)} a day.",
         f"Your battery {_money(yours)}, wear included, its price not included.",
         _which(plan),

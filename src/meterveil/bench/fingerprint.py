@@ -72,8 +72,7 @@ def flows(energy_cost: float, throughput_kwh: float, battery: Battery | None = N
     }
     equal = np.array([np.ones(4), np.repeat([CHEAP, DEAR], 2) * net])
     limits = {"A_eq": equal, "b_eq": [throughput_kwh, energy_cost], "A_ub": [net, -net], "b_ub": [room_kwh, left_kwh]}
-    found = {name: Interval(_least(row, limits), -_least(-row, limits)) for name, row in asked.items()}
-    return Flows(**found)
+    return Flows(**{name: Interval(_least(row, limits), -_least(-row, limits)) for name, row in asked.items()})
 
 
 def cheapest_total(battery: Battery | None = None) -> float:
@@ -172,16 +171,16 @@ def misses(dataset: str, reading: Reading) -> dict[str, float]:
     """
     paper, spread = printed(dataset), _aggregate_rows(dataset)["masked_std"].loc[list(READERS)].mean()
     tolerance = {"mae_w": spread["mae"], "rmse_w": spread["rmse"], "sae": spread["sae"]}
-    found = {}
+    missed = {}
     for name, value in paper.terms.items():
         if not np.isnan(value):
             allowed = tolerance.get(name, COST_TOLERANCE * abs(value))
-            found[name] = (reading.terms[name] - value) / float(allowed)
+            missed[name] = (reading.terms[name] - value) / float(allowed)
     low, high = load_bounds(dataset)
     if not np.isnan(reading.load_w):
         nearest = min(max(reading.load_w, low), high)
-        found["load_w"] = (reading.load_w - nearest) / (COST_TOLERANCE * nearest)
-    return found
+        missed["load_w"] = (reading.load_w - nearest) / (COST_TOLERANCE * nearest)
+    return missed
 
 
 def score(readings: Mapping[str, Reading]) -> float:
@@ -190,13 +189,6 @@ def score(readings: Mapping[str, Reading]) -> float:
         raise InputError("a score needs the reading of at least one data set")
     every = [miss for dataset, reading in readings.items() for miss in misses(dataset, reading).values()]
     return float(np.sqrt(np.mean(np.square(every))))
-
-
-def battery_ratios() -> pd.Series[float]:
-    """Return the aggregate Delta-RMSE of every battery of the paper's table as a share of the main one's."""
-    rows = reported.figures("battery_sensitivity")
-    watts = rows[rows["metric"] == "aggregate_delta_rmse_w"].set_index("label")["paper"].astype(float)
-    return watts / watts["main"]
 
 
 def _aggregate_rows(dataset: str) -> dict[str, pd.DataFrame]:
@@ -208,7 +200,7 @@ def _aggregate_rows(dataset: str) -> dict[str, pd.DataFrame]:
 
 
 def _least(row: FloatArray, limits: Mapping[str, object]) -> float:
-    found = linprog(row, **limits)
-    if not found.success:
+    solution = linprog(row, **limits)
+    if not solution.success:
         raise InputError("no day has this energy cost and throughput; check the figures and the tariff")
-    return float(found.fun)
+    return float(solution.fun)

@@ -1,6 +1,6 @@
 """Certificate of a veil (D18): the most that a day of meter readings can tell about the load, in bits.
 
-Between decisions a veiled meter shows a level of a public menu plus a decoy that knows nothing of the load.
+Between decisions a veiled meter shows a level of a public menu plus a decoy that is independent of the load.
 Everything else that the load does to the meter is an event: a rescue (an unscheduled decision), a spike of public
 height and length (for a load beyond the battery's power), or a missed stretch (minutes in which the battery could
 not follow, or that were left open on purpose). `certificate` is the length of a prefix code that describes choices

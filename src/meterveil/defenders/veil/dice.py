@@ -1,4 +1,4 @@
-"""Decoys of the veil: a timetable that dice draw, which knows neither load nor battery."""
+"""Decoys of the veil: a random timetable that depends on neither load nor battery."""
 
 from __future__ import annotations
 
@@ -13,8 +13,10 @@ from meterveil.core.decoys import Library
 from meterveil.errors import InputError
 
 SLOTS = DAY_MINUTES // SLOT_MINUTES
-
-
+USE_W = 1000.0
+"""Rise of the load that counts as a use."""
+_EVERY_HOUR = 0.05
+"""Share of the mean weight that every half hour has, so that a use at an unusual time may be a decoy too."""
 ANY_HOUR = (1.0,) * SLOTS
 """Weights of decoys that start at any hour alike."""
 
@@ -76,7 +78,7 @@ class Dice:
     def thrown(
         self, running: Running, library: Library, minute_of_day: IntArray, quiet: BoolArray, chance: FloatArray
     ) -> Running:
-        """Carry the timetable on by a minute; none starts where it is quiet: that choice uses the same number."""
+        """Carry the timetable on by a minute; no decoy starts where `quiet`: a choice uses that random number."""
         none = np.full_like(running.signature, library.size)
         if self.off:
             return Running(none, np.zeros_like(none), np.zeros_like(none))
@@ -101,9 +103,3 @@ def hours_of_use(days_w: FloatArray, above_w: float) -> tuple[float, ...]:
     counts = rises.reshape(len(days_w), SLOTS, SLOT_MINUTES).sum(axis=(0, 2)).astype(np.float64)
     around = (np.roll(counts, 1) + 2.0 * counts + np.roll(counts, -1)) / 4.0
     return tuple((around + max(float(around.mean()), 1.0) * _EVERY_HOUR).tolist())
-
-
-USE_W = 1000.0
-"""Rise of the load that counts as a use."""
-_EVERY_HOUR = 0.05
-"""Share of the mean weight that every half hour has, so that no time of day betrays that a use was real."""

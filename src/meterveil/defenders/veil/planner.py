@@ -118,9 +118,9 @@ class Planner:
         total = cost.mean(axis=3)[..., None] + self._lacking(block, soc, usable)[:, None]
         upper = position - row
         for step, weight in ((0, 1.0 - upper), (1, upper))[: value.shape[1]]:
-            found = windows[household[:, None, :, None], row + step, level[:, None, :, None], whole + pad]
+            later = windows[household[:, None, :, None], row + step, level[:, None, :, None], whole + pad]
             share = weight * (after - whole)
-            mean = np.stack([weight - share, share], axis=3) @ found / found.shape[3]  # (batch, budget, M, 2, SoC + 1)
+            mean = np.stack([weight - share, share], axis=3) @ later / later.shape[3]  # (batch, budget, M, 2, SoC + 1)
             total = total + mean[..., 0, :-1] + mean[..., 1, 1:]
         return np.asarray(total)
 

@@ -160,7 +160,7 @@ class Veil:
         return reserved_kwh
 
     def _saving_w(self, view: View, target_w: FloatArray, reserved_kwh: FloatArray) -> FloatArray:
-        """Give a large load up where following it would take the budget from the quiet hours of the day."""
+        """Show a large load on the grid where following it would take the budget from the quiet hours of the day."""
         left_kwh = bt.budget_left_kwh(view.battery, view.state)
         kept_kwh = reserved_kwh[np.arange(len(left_kwh)), view.minute_of_day // SLOT_MINUTES]
         gives_up = (view.load_w - target_w > self.large_w) & (left_kwh < kept_kwh)
@@ -199,7 +199,7 @@ class Veil:
     def _chosen(self, view: View, memory: Memory, rows: BoolArray, level: IntArray, draw: bool = False) -> IntArray:
         """Choose for some of the households; draw the choice where it is private.
 
-        A decider that rates levels only leaves no block open, unless dice do.
+        A decider that rates levels only leaves no block open, except by a private draw.
         """
         if not rows.any():
             return level

@@ -26,7 +26,7 @@ MOST_BYTES = 100_000
 class Broker:
     """One connection; `on_message(topic, payload, retained)` is called in its thread.
 
-    A retained message is as old as its sender likes: what the broker kept from before we came.
+    A retained message is of unknown age: the broker stored it before this connection.
     """
 
     def __init__(
