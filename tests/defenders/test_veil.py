@@ -235,8 +235,8 @@ def test_a_small_budget_follows_more_of_the_evening_if_it_is_saved_for_it():
         play(Veil(replace(RULES, protect=hours), record=record), load_w, battery)[0]
         for hours in ((), hours_of("17:00-23:00"))
     ]
-    bare = [np.sum(np.round(trace.power_w[0, 1020:1380]) == 0.0) for trace in traces]
-    assert bare[1] < 0.5 * bare[0]
+    idle = [np.sum(np.round(trace.power_w[0, 1020:1380]) == 0.0) for trace in traces]
+    assert idle[1] < 0.5 * idle[0]
 
 
 @pytest.mark.parametrize(
@@ -280,7 +280,7 @@ def test_a_load_beyond_the_power_limit_becomes_a_spike_of_public_height_and_leng
     assert found.bits[0, 0] == pytest.approx(math.log2(7) + 5 + 2 + math.log2(1440) + math.log2(8))
 
 
-def test_showers_of_one_length_class_and_a_decoy_spike_show_the_same_meter():
+def test_showers_of_one_length_class_show_the_same_meter():
     veil = Veil(RULES, decider=Obstinate(), rescue_kwh=0.0)
     loads_w = np.concatenate([shower(7000.0, 6), shower(7900.0, 10), shower(4400.0, 9)])
     trace, _ = play(veil, loads_w)
@@ -505,11 +505,11 @@ def test_large_loads_give_way_to_the_quiet_hours_when_the_budget_is_short():
     veil = Veil(rules, decider=Obstinate(), record=record_of(quiet_w[None], rules), rescue_kwh=0.0)
     short = Battery(budget_kwh=5.3)  # the quiet load needs 4.8 kWh to be held at 300 W
     trace, found = play(veil, load_w, short)
-    without, bare = play(replace(veil, large_w=np.inf), load_w, short)
+    without, unsaved = play(replace(veil, large_w=np.inf), load_w, short)
     assert shown(trace.meter_w)[0, 600:660].tolist() == [2500.0] * 60
     assert shown(trace.meter_w)[0, 660:].tolist() == [300.0] * 780
     assert found.missed[0, 0] == 60
-    assert bare.missed[0, 0] > 60
+    assert unsaved.missed[0, 0] > 60
     assert np.all(without.meter_w[0, 600:630] == 300.0)
 
 

@@ -21,7 +21,6 @@ _SPREAD_MINUTES = 30.0
 _USE_MINUTES = 2.0
 """Minutes that a use lasts: the probabilities of so many minutes count as one look at the meter."""
 
-
 _Minutes = TypeVar("_Minutes", FloatArray, BoolArray)
 
 

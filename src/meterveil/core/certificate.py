@@ -40,7 +40,6 @@ EVENT_BITS = 4.0
 _KINDS = 3
 """An event is a rescue, a stretch on the grid, or a stretch of other readings; with spikes there is one kind more."""
 
-
 GRID, REST = "grid", "rest"
 """Ways to leave a block open: show the load on the grid, or let the battery idle."""
 
@@ -68,7 +67,6 @@ class Rules:
     """Further choices beside the levels, which leave the coming block open: "grid", "rest"."""
     protect: tuple[tuple[int, int], ...] = ()
     """Hours that matter most, as minutes of the day from and to; outside them the battery rests. Empty: all day."""
-
     spike_minutes: tuple[int, ...] = (1, 2, 3, 5, 10, 15, 20, 30)
     """Lengths of a spike, to which a load beyond the battery's power is brought; empty: no spikes."""
 
@@ -147,7 +145,7 @@ class Rules:
         return at
 
     def protected(self, minute_of_day: IntArray) -> BoolArray:
-        """Tell which minutes are veiled; in the others the battery rests, as everybody may know."""
+        """Tell which minutes are veiled; in the others the battery rests, by a public schedule."""
         veiled: BoolArray = self._protected[minute_of_day]
         return veiled
 
@@ -241,8 +239,8 @@ def certificate(
     `level_w` and `decoy_w` are the log of the veil; a level that the menu lacks (NaN in an open block) describes
     no reading. `spike` numbers the minutes of each spike that the load caused from 1, and is 0 elsewhere;
     `spike_w` is their public height, one for all or (batch, 1). A minute with a negative number as its day is left
-    out. Days are numbered from the first one of each row. A day is
-    described alone: if it does not begin with a scheduled choice, the level that it begins with counts as one more.
+    out. Days are numbered from the first one of each row. A day is described alone: if it does not begin with a
+    scheduled choice, the level that it begins with counts as one more.
     """
     known_w = np.where(np.isin(level_w, rules.menu_w), level_w, np.nan)
     number = np.where(day >= 0, day - np.where(day >= 0, day, day.max(initial=0)).min(axis=1, keepdims=True), -1)

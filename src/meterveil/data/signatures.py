@@ -39,8 +39,6 @@ HEATING_W = dict.fromkeys(("washing_machine", "washer_dryer"), synthetic.MEDIAN_
 
 PARTLY_ON_W = min(ON_THRESHOLD_W.values())
 """A minute beside an event is partial, not standby, from the lowest power that counts as on (D10)."""
-
-
 _LONGEST = 1440
 """Most minutes of a signature."""
 

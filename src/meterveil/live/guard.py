@@ -197,7 +197,7 @@ class Guard:
             self._keep_snapshot(60.0 * minute.utc_minute)
 
     def _look_back(self) -> None:
-        """Begin with what an earlier process stored, so that the page does not start empty."""
+        """Show what an earlier process stored, so that the page does not start empty."""
         now = int(self.ports.clock.now().utc_s // 60)
         with contextlib.suppress(sqlite3.Error):
             for row in self.store.minutes(now - 2, now)[-1:]:

@@ -62,7 +62,7 @@ class VictronMqtt:
     def command_meter(self, target_w: float | None) -> None:
         """Write the volatile set-point; null gives the GX its own one back."""
         if not self._portal:
-            raise PortError(f"the GX at {self._broker.where} has not told its portal id yet")
+            raise PortError(f"the GX at {self._broker.where} has not told its portal id yet; wait, or set portal_id")
         value = None if target_w is None else round(target_w)
         self._broker.publish(f"W/{self._portal}/{SETPOINT}", json.dumps({"value": value}))
 
@@ -88,7 +88,7 @@ class VictronMqtt:
     def _read(self, path: str) -> tuple[float, float]:
         known = self._known()
         if path not in known:
-            raise PortError(f"the GX at {self._broker.where} has not told {path} yet")
+            raise PortError(f"the GX at {self._broker.where} has not told {path} yet; wait, or see its device list")
         return known[path]
 
     def _hear(self, topic: str, payload: bytes, retained: bool) -> None:
