@@ -38,8 +38,8 @@ from meterveil.defenders import version_of
 from meterveil.defenders.defence import Defence, knowing
 from meterveil.defenders.veil.dice import ANY_HOUR, Dice, hours_of_use
 from meterveil.defenders.veil.policy import Veil
-from meterveil.plots.curves import curves_figure
 from meterveil.plots.html import save
+from meterveil.plots.studies import curves_figure
 
 NAME = "decoys"
 RATES = (0.0, 5.0, 10.0, 15.0, 20.0, 40.0)

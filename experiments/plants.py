@@ -34,7 +34,7 @@ from meterveil.live.follower import FollowerSettings
 from meterveil.live.records import MinuteRecord
 from meterveil.live.simulated import ManualClock, Plant, SimulatedHouse
 from meterveil.plots import save
-from meterveil.plots.live import plants_figure
+from meterveil.plots.studies import plants_figure
 
 NAME = "plants"
 READERS_S = (1, 10, 60, 900, 1800)

@@ -18,11 +18,11 @@ from meterveil.core.decoys import Library
 from meterveil.data.household import Household
 from meterveil.data.simulation import Setup
 from meterveil.errors import InputError
-from meterveil.plots.curves import curves_figure
 from meterveil.plots.household import coverage_figure, household_figure
 from meterveil.plots.html import Section, figure_html, page, render, save
 from meterveil.plots.look import clock
 from meterveil.plots.simulation import day_figure, days_figure, library_figure
+from meterveil.plots.studies import curves_figure
 
 LIBRARY = Library.of([("kettle", [2000.0, 2500.0, 400.0]), ("lamp", [60.0] * 8)], source="by hand")
 DAY = date(2024, 4, 15)

@@ -3,7 +3,7 @@
 import numpy as np
 
 from experiments.plants import CASES, edges, masked_by_second
-from meterveil.plots.live import plants_figure
+from meterveil.plots.studies import plants_figure
 
 
 def kettle(seconds=600):
