@@ -141,8 +141,10 @@ def make_page(options: argparse.Namespace) -> None:
     """Draw the pictures and fill the tables of the page from what is recorded."""
     table = study.read(options.results, NAME)
     page = study.put(PAGE.read_text(), "people", people_table(table))
-    page = study.put(page, "meters", meter_table(table, study.read(options.results, "seconds")))
-    page = study.put(page, "crossing", crossing_table(study.read(options.results, "crossing")))
+    if study.is_recorded(options.results, "seconds"):
+        page = study.put(page, "meters", meter_table(table, study.read(options.results, "seconds")))
+    if study.is_recorded(options.results, "crossing"):
+        page = study.put(page, "crossing", crossing_table(study.read(options.results, "crossing")))
     PAGE.write_text(page)
     house = table[table["dataset"] == "ukdale_1"]
     by_minute = house[house["meter"] == "1 min"]

@@ -33,6 +33,11 @@ def options(doc: str) -> argparse.ArgumentParser:
     return parser
 
 
+def is_recorded(folder: Path, name: str) -> bool:
+    """Tell whether a study has a table."""
+    return (folder / f"{STUDY}{name}.csv").exists()
+
+
 def read(folder: Path, name: str) -> pd.DataFrame:
     """Read the table of a study."""
     path = folder / f"{STUDY}{name}.csv"
