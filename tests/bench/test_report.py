@@ -194,6 +194,7 @@ def test_there_are_claims_with_the_papers_figure_beside_ours(report):
         ("80.1", "worse"),
         ("-", "beyond the paper"),
         ("-", "beyond the paper"),
+        ("-", "beyond the paper"),
     ]
     assert found[0].ours == "177.6±8.8"
     assert [claim.ours[:4] for claim in found[4:6]] == ["0.49", "0.25"]
