@@ -63,7 +63,7 @@ def test_the_demo_trains_and_ends_with_one_table_and_a_report(shown):
     assert {"none", f"random_equal:{moved_kwh:.1f}", "trained", "veil"} <= set(named)
     assert named["none"][1:5] == [named["none"][1], named["none"][1], "no", "bound"]
     assert float(named["veil"][1]) < float(named["none"][1])
-    assert float(named["veil"][3]) < 200.0
+    assert float(named["veil"][3]) < 1000.0
     assert result.output.strip().splitlines()[-1] == f"report: {(out / 'evaluate.html').as_uri()}"
     page = (out / "evaluate.html").read_text()
     assert "random baseline with equal throughput" in page

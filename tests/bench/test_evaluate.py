@@ -343,7 +343,8 @@ def test_recorded_figures_come_out_again_to_the_digit(real_data):
         for column in ("value", "change", "spread", "low", "high"):
             digits = fresh[column].map("{:.6g}".format)
             assert digits.equals(known[column].map("{:.6g}".format)), column
-        np.testing.assert_allclose(fresh["p"], known["p"], rtol=1e-5, atol=1e-30)
+        varies = fresh["spread"] > 0.0  # where all seeds agree there is no p
+        np.testing.assert_allclose(fresh["p"][varies], known["p"][varies], rtol=1e-5, atol=1e-30)
         assert fresh[["seeds", "n_days", "note"]].equals(known[["seeds", "n_days", "note"]])
 
 
