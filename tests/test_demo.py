@@ -66,7 +66,7 @@ def test_the_demo_trains_and_ends_with_one_table_and_a_report(shown):
     assert float(named["veil"][3]) < 1000.0
     assert result.output.strip().splitlines()[-1] == f"report: {(out / 'evaluate.html').as_uri()}"
     page = (out / "evaluate.html").read_text()
-    assert "random baseline with equal throughput" in page
+    assert "the best reader that knows it" in page
     assert "A day with trained" in page
 
 
