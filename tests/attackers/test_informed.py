@@ -74,4 +74,5 @@ def test_a_gain_over_the_prior_counts_only_where_it_exceeds_its_error():
         for decided in (habits, lucky, truth)
     )
     assert once.f1 > prior.f1
-    assert once.gain_over(prior) < 0.0 < always.gain_over(prior)
+    assert always.exceeds(prior)
+    assert not once.exceeds(prior)

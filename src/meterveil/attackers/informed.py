@@ -6,7 +6,7 @@ load; one network reads all targets of a house. It trains on new days: appliance
 and moved in time, and the defence masks every drawn day with random numbers of its own. Only the load and the
 random numbers of the test days are unknown to it. Three networks, each validated on other days, are averaged.
 The prior's log-odds are added to the network's output. How much of the network is used beside the prior is
-chosen for each appliance on validation days: none of it where the gain is within its standard error.
+chosen for each appliance on validation days: none of it where the gain is within two standard errors.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from meterveil.data.protocols import on_threshold_w
 from meterveil.data.simulation import Setup
 from meterveil.errors import InputError
 
-VERSION = 4  # raise it when a change alters the figures of this attacker
+VERSION = 5  # raise it when a change alters the figures of this attacker
 
 _LOG_ODDS = 9.0
 """Bound of the prior's log-odds."""
@@ -42,6 +42,8 @@ _SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
 """Candidate shares of the network in the log-odds, beside the prior; the first one is the prior alone."""
 _REPEATS = 4
 """Random draws of the defence on the validation days."""
+_CERTAIN = 2.0
+"""Standard errors by which a gain over the prior on validation days must exceed 0 before the networks are used."""
 
 Inversion = Callable[[Meter, Setup], FloatArray]
 """(meter as it is shown, with gaps filled; battery, library and tariff) -> estimate of the load, (batch, minute).
@@ -56,13 +58,13 @@ class Recipe:
     """Architecture and training settings."""
 
     width: int = 32
-    epochs: int = 48
+    epochs: int = 24
     copies: int = 12
     """Training days drawn in an epoch, as a multiple of the recorded ones; at most `most_days`."""
     most_days: int = 160
     chain: int = 4
     """Days that a drawn stretch lasts, so that the defence carries its charge and memory over midnight."""
-    batch: int = 8
+    batch: int = 4
     learning_rate: float = 3e-3
     averaging: float = 0.98
     """Decay of the moving average of the weights, which is validated and kept."""
@@ -249,8 +251,8 @@ class Informed:
         """Choose shares and thresholds on validation days, whose numbers are `day`, (batch,).
 
         The share has the least cross-entropy, which varies less on few days than F1. The networks are used where
-        they read more than the prior by more than the standard error of the gain: a smaller gain is chance, and
-        would make this attacker read less than the prior elsewhere.
+        they read more than the prior by more than two standard errors of the gain: a smaller gain may be chance,
+        and would make this attacker read less than the prior elsewhere.
         """
         outputs = [read(*pair) for pair in zip(networks, validations, strict=True)]
         state, power = (np.concatenate([part.numpy() for part in parts]) for parts in zip(*outputs, strict=True))
@@ -267,7 +269,7 @@ class Informed:
                 habits, best = (
                     _option(_SHARES[place], logits[place], truth, seen, day) for place in (0, int(np.argmin(losses)))
                 )
-                chosen = best if best.gain_over(habits) > 0.0 else habits
+                chosen = best if best.exceeds(habits) else habits
                 share[0, n], threshold[n] = chosen.share, chosen.threshold
             away, wanted = ((part[:, n] - usual[:, n])[seen] for part in (power, true_power))
             share[1, n] = np.clip(np.sum(away * wanted) / max(np.sum(away**2), 1e-12), 0.0, 1.0)
@@ -282,11 +284,11 @@ class _Option(NamedTuple):
     f1: float
     f1_without_each: FloatArray  # (day,) F1 of all validation days but one
 
-    def gain_over(self, other: _Option) -> float:
-        """Return how much more F1 this option has, less the standard error of that (jackknife over days)."""
+    def exceeds(self, other: _Option) -> bool:
+        """Tell whether this option has more F1 beyond doubt; the standard error is a jackknife over days."""
         gains = self.f1_without_each - other.f1_without_each
         error = np.sqrt((len(gains) - 1) / len(gains) * np.sum((gains - gains.mean()) ** 2))
-        return self.f1 - other.f1 - float(error)
+        return self.f1 - other.f1 > _CERTAIN * float(error)
 
 
 def _option(share: float, logit: FloatArray, truth: BoolArray, seen: BoolArray, day: IntArray) -> _Option:
