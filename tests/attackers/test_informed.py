@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from meterveil.attackers import informed
-from meterveil.attackers.classical import f1
 from meterveil.attackers.day_network import following_channels
 from meterveil.attackers.drawn_days import meter_of_days
 from meterveil.attackers.fitting import adaptive, load
@@ -65,19 +64,19 @@ def test_an_inversion_of_ones_own_takes_the_place_of_the_policys():
     assert Informed().knowing(defender("none"), SETUP).inversion is None
 
 
-def test_a_gain_over_the_prior_counts_only_where_it_exceeds_its_error():
+def test_networks_are_used_only_where_they_read_more_on_most_days():
     day = np.repeat(np.arange(4), 2)
     truth = np.tile([True, False, True, False], (8, 1))
-    habits = np.tile([True, True, False, False], (8, 1))
-    lucky = habits.copy()
-    lucky[day == 0], lucky[2] = truth[day == 0], False
-    prior, once, always = (
-        informed._Option(0.0, 0.5, f1(truth, decided), informed._f1_without_each(day, decided, truth))
-        for decided in (habits, lucky, truth)
+    habits = np.tile([1.0, 1.0, -1.0, -1.0], (8, 1))
+    lucky = np.where((day < 2)[:, None], np.where(truth, 1.0, -1.0), habits)
+    seen = np.ones_like(truth)
+    prior, twice, always = (
+        informed._option(share, logit, truth, seen, day)
+        for share, logit in ((0.0, habits), (1.0, lucky), (1.0, np.where(truth, 2.0, -2.0)))
     )
-    assert once.f1 > prior.f1
+    assert twice.f1 > prior.f1
     assert always.exceeds(prior)
-    assert not once.exceeds(prior)
+    assert not twice.exceeds(prior)
 
 
 def test_a_day_is_read_with_the_one_that_follows_it(home):

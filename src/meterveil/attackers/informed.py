@@ -52,7 +52,7 @@ _SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
 _REPEATS = 4
 """Random draws of the defence on the validation days."""
 _CERTAIN = 2.0
-"""Standard errors by which a gain over the prior on validation days must exceed 0 before the networks are used."""
+"""Standard errors by which the gain over the prior on validation days must exceed 0 for the networks to be used."""
 
 Inversion = Callable[[Meter, Setup], FloatArray]
 """(meter as it is shown, with gaps filled; battery, library and tariff) -> estimate of the load, (batch, minute).
@@ -266,8 +266,8 @@ class Informed:
         """Choose shares and thresholds on validation days, whose numbers are `day`, (batch,).
 
         The share has the least cross-entropy, which varies less on few days than F1. The networks are used where
-        they read more than the prior by more than two standard errors of the gain: a smaller gain may be chance,
-        and would make this attacker read less than the prior elsewhere.
+        they read more than the prior, and their cross-entropy is lower by more than two standard errors: a smaller
+        gain may be chance, and would make this attacker read less than the prior elsewhere.
         """
         outputs = [read(*pair) for pair in zip(networks, validations, strict=True)]
         state, power = (np.concatenate([part.numpy() for part in parts]) for parts in zip(*outputs, strict=True))
@@ -279,11 +279,10 @@ class Informed:
         for n, name in enumerate(self.targets):
             seen, truth = known[:, n] > 0, on[:, n] > 0
             if name != AGGREGATE:
-                logits = [c * state[:, n] + (1.0 - c) * odds[:, n] for c in _SHARES]
-                losses = [_cross_entropy(logit[seen], truth[seen]) for logit in logits]
-                habits, best = (
-                    _option(_SHARES[place], logits[place], truth, seen, day) for place in (0, int(np.argmin(losses)))
+                habits, *others = (
+                    _option(c, c * state[:, n] + (1.0 - c) * odds[:, n], truth, seen, day) for c in _SHARES
                 )
+                best = min(others, key=lambda option: float(option.loss.sum()))
                 chosen = best if best.exceeds(habits) else habits
                 share[0, n], threshold[n] = chosen.share, chosen.threshold
             away, wanted = ((part[:, n] - usual[:, n])[seen] for part in (power, true_power))
@@ -292,37 +291,26 @@ class Informed:
 
 
 class _Option(NamedTuple):
-    """Share of the networks, with its threshold and its F1 on validation days."""
+    """Share of the networks, with its threshold, F1 and cross-entropy on validation days."""
 
     share: float
     threshold: float
     f1: float
-    f1_without_each: FloatArray  # (day,) F1 of all validation days but one
+    loss: FloatArray  # (day,) summed over the known minutes
 
     def exceeds(self, other: _Option) -> bool:
-        """Tell whether this option has more F1 beyond doubt; the standard error is a jackknife over days."""
-        gains = self.f1_without_each - other.f1_without_each
-        error = np.sqrt((len(gains) - 1) / len(gains) * np.sum((gains - gains.mean()) ** 2))
-        return self.f1 - other.f1 > _CERTAIN * float(error)
+        """Tell whether this option reads more than another one, beyond doubt."""
+        gain = other.loss - self.loss
+        error = gain.std(ddof=1) / np.sqrt(len(gain)) if len(gain) > 1 else 0.0
+        return bool(self.f1 > other.f1 and gain.mean() > _CERTAIN * error)
 
 
 def _option(share: float, logit: FloatArray, truth: BoolArray, seen: BoolArray, day: IntArray) -> _Option:
-    """Choose the threshold of a share."""
-    probability = _probability(logit)
-    threshold, f1 = best_threshold(probability[seen], truth[seen])
-    return _Option(share, threshold, f1, _f1_without_each(day, (probability >= threshold) & seen, truth & seen))
-
-
-def _cross_entropy(logit: FloatArray, truth: BoolArray) -> float:
-    return float(np.mean(np.logaddexp(0.0, np.where(truth, -logit, logit)))) if truth.size else 0.0
-
-
-def _f1_without_each(day: IntArray, decided: BoolArray, truth: BoolArray) -> FloatArray:
-    """Return the F1 of decisions, (batch, minute), without each of the days in turn."""
+    """Choose the threshold of a share; `logit` and `truth` are (batch, minute), and `day` is the number of each row."""
+    threshold, f1 = best_threshold(_probability(logit)[seen], truth[seen])
+    entropy = np.where(seen, np.logaddexp(0.0, np.where(truth, -logit, logit)), 0.0).sum(axis=1)
     _, number = np.unique(day, return_inverse=True)
-    counts = [np.bincount(number, part.sum(axis=1)) for part in (decided & truth, decided, truth)]
-    right, claimed, real = (count.sum() - count for count in counts)
-    return np.asarray(2.0 * right / np.maximum(claimed + real, 1.0))
+    return _Option(share, threshold, f1, np.bincount(number, entropy) * 1.0)
 
 
 def _odds(probability: FloatArray) -> FloatArray:
