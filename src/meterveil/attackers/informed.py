@@ -310,7 +310,7 @@ def _option(share: float, logit: FloatArray, truth: BoolArray, seen: BoolArray, 
     threshold, f1 = best_threshold(_probability(logit)[seen], truth[seen])
     entropy = np.where(seen, np.logaddexp(0.0, np.where(truth, -logit, logit)), 0.0).sum(axis=1)
     _, number = np.unique(day, return_inverse=True)
-    return _Option(share, threshold, f1, np.bincount(number, entropy) * 1.0)
+    return _Option(share, threshold, f1, np.asarray(np.bincount(number, entropy), dtype=np.float64))
 
 
 def _odds(probability: FloatArray) -> FloatArray:
