@@ -69,11 +69,6 @@ class Library:
         """Return the (name, watts per minute) pairs without padding."""
         return [(name, self.watts[k, : self.lengths[k]]) for k, name in enumerate(self.names)]
 
-    def subset(self, keep: Sequence[int]) -> Library:
-        """Build a smaller library of these signatures, in this order."""
-        mine = self.signatures()
-        return Library.of([mine[k] for k in keep], self.source)
-
     def to_json(self) -> str:
         """Write the library as JSON text, watts rounded to a milliwatt."""
         rows = [{"name": name, "watts": [round(float(w), 3) for w in watts]} for name, watts in self.signatures()]

@@ -10,7 +10,7 @@ from datetime import date
 from typing import Literal
 
 from meterveil.data.household import Aggregate, Household, kind
-from meterveil.data.splits import HELD_OUT_DAYS, Days, Split, day_range, held_out_days, split_days
+from meterveil.data.splits import HELD_OUT_DAYS, Days, day_range, held_out_days
 from meterveil.errors import InputError
 
 Dataset = Literal["ukdale", "redd", "refit"]
@@ -55,10 +55,6 @@ class Protocol:
     def summed(self) -> tuple[str, ...]:
         """Sub-meters that make up the load or a part of it; none for the mains channel."""
         return () if self.aggregate == "mains" else self.many_day_targets
-
-    def split(self, household: Household) -> Split:
-        """Split the household's days by this protocol."""
-        return split_days(household, self.training, self.test)
 
     def held_out(self, household: Household, min_days: int = HELD_OUT_DAYS) -> Days:
         """List the well covered days of the same house outside training and validation (D16)."""

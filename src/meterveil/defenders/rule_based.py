@@ -6,21 +6,14 @@ moves 2.8 kWh on its training days. The energy cost differs, because a rule that
 buys no more than it uses.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from meterveil.core.arrays import FloatArray
 from meterveil.core.executor import Command, replay_signature
 from meterveil.core.rollout import View
-from meterveil.defenders.decoy_removal import load_without_decoys
-
-if TYPE_CHECKING:
-    from meterveil.attackers.protocol import Meter
-    from meterveil.data.simulation import Setup
+from meterveil.defenders.inversion import without_decoys
 
 VERSION = 1
 """Raise it when a change alters what this defence does."""
@@ -47,6 +40,4 @@ class RuleBased:
         last_w = np.where(np.isnan(view.load_w), memory, view.load_w)
         return replay_signature(library, action * (change_w >= self.step_w)), last_w
 
-    def invert(self, meter: Meter, setup: Setup) -> FloatArray:
-        """Remove the decoys from the meter, (batch, minute)."""
-        return load_without_decoys(meter.reading_w, setup.library)
+    invert = without_decoys

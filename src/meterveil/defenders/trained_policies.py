@@ -14,8 +14,7 @@ from meterveil.core.arrays import BoolArray, FloatArray, IntArray
 from meterveil.core.env import seen
 from meterveil.core.executor import Command, add_power, replay_signature
 from meterveil.core.rollout import View
-from meterveil.defenders.decoy_removal import load_without_decoys
-from meterveil.defenders.power_inversion import likeliest_load
+from meterveil.defenders.inversion import likeliest_load, without_decoys
 from meterveil.defenders.training_settings import Choice
 from meterveil.errors import InputError
 
@@ -99,9 +98,7 @@ class ManagerPolicy:
         drawn: IntArray = np.sum(reached <= chance[:, None] * reached[:, -1:], axis=1, dtype=np.int64)
         return drawn
 
-    def invert(self, meter: Meter, setup: Setup) -> FloatArray:
-        """Remove the decoys from the meter, (batch, minute)."""
-        return load_without_decoys(meter.reading_w, setup.library)
+    invert = without_decoys
 
 
 @dataclass(frozen=True, eq=False)

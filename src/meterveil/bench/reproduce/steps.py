@@ -34,7 +34,7 @@ from meterveil.data.protocols import PROTOCOLS
 from meterveil.data.simulation import Setup
 from meterveil.defenders import version_of
 from meterveil.defenders.defence import Defence, equal_kwh, find_defence, trained_defence
-from meterveil.defenders.random_equal import RandomEqual
+from meterveil.defenders.random import RandomEqual
 from meterveil.defenders.rationed import Rationed
 from meterveil.defenders.run_folder import FINISHED, format_of, own_randomness, read_document
 from meterveil.defenders.training_settings import MANAGER, ManagerSettings, Settings
