@@ -60,7 +60,6 @@ class Job(NamedTuple):
 
     @property
     def folder(self) -> Path:
-        """Folder of the stored fit."""
         return cache_folder() / "attackers" / f"{self.name}-{self.key()}"
 
     def key(self) -> str:

@@ -58,11 +58,9 @@ class Audit:
         return start, start + len(part.minutes)
 
     def uses(self, name: str) -> list[Use]:
-        """List the uses of one appliance."""
         return [use for use in self.reading.uses if use.appliance == name]
 
     def uses_on(self, day: date) -> list[Use]:
-        """List the uses that begin on a day."""
         low, high = self.day_bounds(day)
         return [use for use in self.reading.uses if low <= use.start < high]
 

@@ -76,12 +76,10 @@ class Use(NamedTuple):
 
     @property
     def word(self) -> str:
-        """State the probability in words."""
         return next(word for least, word in WORDS if self.probability >= least)
 
     @property
     def is_sure(self) -> bool:
-        """Whether the use is called likely or almost certain."""
         return self.word != "unsure"
 
 
@@ -130,7 +128,6 @@ class Curve(NamedTuple):
     shift: float = 0.0
 
     def probability(self, score: FloatArray) -> FloatArray:
-        """Return the probability of each score."""
         return np.asarray(1.0 / (1.0 + np.exp(-np.clip(self.slope * score + self.shift, -40.0, 40.0))))
 
 

@@ -109,7 +109,6 @@ class Case:
 
     @property
     def is_harmful(self) -> bool:
-        """Whether the attacker got significantly worse."""
         return bool(is_harmful(self.metric, self.delta, self.p))
 
     def leak(self, prior: float) -> float:

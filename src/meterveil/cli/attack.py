@@ -131,7 +131,6 @@ def _attack(
 
 
 def _recorded(name: str, folder: Path) -> list[pd.DataFrame]:
-    """Find and print the recorded attacks on a data set."""
     from meterveil.bench import results
     from meterveil.bench.attack_page import heading, strength_rows, strength_tables
     from meterveil.cli.tables import show_table
@@ -158,7 +157,6 @@ def _names(text: str) -> tuple[str, ...]:
 
 
 def _check_options(given: Mapping[str, object]) -> None:
-    """Refuse options that would be ignored."""
     for option, others in _EXCLUDES.items():
         unwanted = [other for other in others if given[option] and given[other]]
         if unwanted:

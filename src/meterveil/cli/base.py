@@ -24,7 +24,6 @@ class Verb(TyperCommand):
     """Command whose help shows flags without a type."""
 
     def get_params(self, ctx: Any) -> list[Any]:
-        """Return all parameters, `--help` included."""
         return _flags_without_type(super().get_params(ctx))
 
 
@@ -73,7 +72,6 @@ class Verbs(typer.Typer):
         )
 
     def command(self, name: str | None = None, **options: Any) -> Callable[[Any], Any]:
-        """Register a function as a verb."""
         return super().command(name, **{"cls": Verb, **options})
 
 

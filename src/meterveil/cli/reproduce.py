@@ -17,7 +17,7 @@ from meterveil.cli.train import NEEDED
 from meterveil.errors import InputError
 
 if TYPE_CHECKING:
-    from meterveil.bench.reproduce.experiments import Entry
+    from meterveil.bench.reproduce.cells import Entry
     from meterveil.bench.reproduce.plan import Plan
     from meterveil.bench.reproduce.runner import Engine
     from meterveil.bench.reproduce.workspace import Workspace
@@ -61,7 +61,7 @@ def reproduce(
     """
     from dataclasses import replace
 
-    from meterveil.bench.reproduce.experiments import FULL, QUICK, choose
+    from meterveil.bench.reproduce.cells import FULL, QUICK, choose
 
     effort = QUICK if quick else FULL
     threats = opt.listed(threat)

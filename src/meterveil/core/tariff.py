@@ -51,7 +51,6 @@ class Bands:
             raise InputError(f"tariff prices are {self.prices}; give finite numbers per kWh")
 
     def price(self, minute_of_day: IntArray, utc_minute: IntArray) -> FloatArray:
-        """Return the price of each minute's band."""
         del utc_minute
         band = np.searchsorted(self.starts, minute_of_day, side="right") - 1
         return np.asarray(self.prices, dtype=np.float64)[band]

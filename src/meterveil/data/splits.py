@@ -138,5 +138,4 @@ class Scaler:
         return cls(float(known.mean()), float(known.std()) or 1.0)
 
     def transform(self, watts: FloatArray) -> FloatArray:
-        """Scale watts."""
         return (watts - self.mean) / self.std

@@ -23,7 +23,6 @@ class BestEffort:
     """Policy that holds the meter at its last reading."""
 
     def initial(self, batch: int) -> FloatArray:
-        """Return an unknown reading."""
         return np.full(batch, np.nan)
 
     def decide(self, view: View, memory: FloatArray) -> tuple[Command, FloatArray]:

@@ -47,7 +47,6 @@ class Flat:
     """Time to correct a deviation of the SoC."""
 
     def initial(self, batch: int) -> Memory:
-        """Return an empty mean."""
         return Memory(np.full(batch, np.nan), np.zeros(batch))
 
     def decide(self, view: View, memory: Memory) -> tuple[Command, Memory]:
@@ -62,7 +61,6 @@ class Flat:
         return hold_meter(view.library, level_w), Memory(usual_w, minutes)
 
     def invert(self, meter: Meter, setup: Setup) -> FloatArray:
-        """Estimate the load from the meter alone, (batch, minute)."""
         return self.invert_level(meter.reading_w, meter.reading_w)
 
     def invert_level(self, level_w: FloatArray, meter_w: FloatArray) -> FloatArray:
@@ -95,7 +93,6 @@ class FlatDecoys:
     """Level below the decoys; they move the SoC, so it is corrected faster than without them."""
 
     def initial(self, batch: int) -> Memory:
-        """Return an empty mean."""
         return self.flat.initial(batch)
 
     def decide(self, view: View, memory: Memory) -> tuple[Command, Memory]:

@@ -17,5 +17,4 @@ class NoDefence:
         """Return no memory."""
 
     def decide(self, view: View, memory: None) -> tuple[Command, None]:
-        """Idle."""
         return idle(view.library, len(view.load_w)), memory

@@ -36,7 +36,6 @@ class RandomDecoys:
         """Return no memory."""
 
     def decide(self, view: View, memory: None) -> tuple[Command, None]:
-        """Draw for every household."""
         starts, which = view.chance[:, 0] < self.rate, view.chance[:, 1]
         action = 1 + (which * (2 * view.library.size)).astype(np.int64)
         return replay_signature(view.library, action * starts), memory

@@ -24,7 +24,6 @@ class Rationed:
     policy: Policy
 
     def initial(self, batch: int) -> Any:
-        """Return the memory of the other policy."""
         return self.policy.initial(batch)
 
     def decide(self, view: View, memory: Any) -> tuple[Command, Any]:

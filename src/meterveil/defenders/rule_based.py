@@ -28,7 +28,6 @@ class RuleBased:
     soc_target: float = 0.5
 
     def initial(self, batch: int) -> FloatArray:
-        """Return an unknown load."""
         return np.full(batch, np.nan)
 
     def decide(self, view: View, memory: FloatArray) -> tuple[Command, FloatArray]:

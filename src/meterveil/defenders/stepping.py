@@ -78,7 +78,6 @@ class LazyCharging:
     initial = _fresh
 
     def decide(self, view: View, memory: Memory) -> tuple[Command, Memory]:
-        """Continue in the same direction."""
         level_w = _multiple_w(self.step_w, view.load_w, memory.charges)
         return _hold(self.step_w, view, memory, Memory(level_w, memory.charges))
 
@@ -103,7 +102,6 @@ class RandomCharging:
     initial = _fresh
 
     def decide(self, view: View, memory: Memory) -> tuple[Command, Memory]:
-        """Draw for every household."""
         charges = view.chance[:, 0] < 1.0 - charge_share(view.battery, view.state.soc)
         level_w = _multiple_w(self.step_w, view.load_w, charges)
         return _hold(self.step_w, view, memory, Memory(level_w, charges))

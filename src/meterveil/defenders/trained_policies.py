@@ -37,12 +37,10 @@ class Mlp:
 
     @classmethod
     def of(cls, arrays: Mapping[str, Array], activation: Literal["tanh", "relu"] = "tanh") -> Mlp:
-        """Build the network from named arrays."""
         weights, biases = (tuple(arrays[f"{kind}_{n}"] for n in range(LAYERS)) for kind in ("weight", "bias"))
         return cls(weights, biases, activation)
 
     def arrays(self) -> dict[str, Array]:
-        """Return all layers as named arrays."""
         weights = {f"weight_{n}": part for n, part in enumerate(self.weights)}
         return weights | {f"bias_{n}": part for n, part in enumerate(self.biases)}
 
@@ -114,15 +112,12 @@ class QPolicy:
 
     @classmethod
     def of(cls, arrays: Mapping[str, FloatArray]) -> QPolicy:
-        """Build the policy from named arrays."""
         return cls(Mlp.of(arrays, "relu"), arrays["powers_w"])
 
     def arrays(self) -> dict[str, FloatArray]:
-        """Return layers and powers as named arrays."""
         return {**self.network.arrays(), "powers_w": self.powers_w}
 
     def values(self, observation: FloatArray) -> FloatArray:
-        """Value every action, (batch, 6) to (batch, action)."""
         return self.network.logits(observation)
 
     def initial(self, batch: int) -> None:

@@ -334,7 +334,6 @@ def _sides(points: Sequence[Point], levels_f1: Sequence[float], top: float, wide
 
 
 def _sides_inside(mark: FloatArray) -> list[str]:
-    """List the sides on which a label stays inside a narrow figure."""
     is_free = _TEXT_SHARE < mark[0] < 1 - _TEXT_SHARE
     return [side for side in _SIDES if is_free or side.endswith("right") == (mark[0] < 0.5)]
 

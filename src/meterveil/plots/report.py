@@ -31,7 +31,7 @@ class Ranking(NamedTuple):
     prior: float
 
 
-def ranking_figure(rankings: Sequence[Ranking], title: str = "") -> go.Figure:
+def ranking_figure(rankings: Sequence[Ranking]) -> go.Figure:
     """Draw a panel for each ranking: bars of the strongest adaptive and fixed attacker of each defence."""
     sizes = [len(ranking.scores) for ranking in rankings]
     figure = make_subplots(
@@ -67,12 +67,12 @@ def ranking_figure(rankings: Sequence[Ranking], title: str = "") -> go.Figure:
     figure.update_xaxes(title_text="F1", row=len(rankings), col=1)
     figure.update_yaxes(automargin=True, tickfont_size=12)
     height = 130 + 40 * len(rankings) + _BAR_PX * sum(sizes)
-    figure = look.figure_of(figure, title, height).update_layout(barmode="group", bargap=0.25)
+    figure = look.figure_of(figure, "", height).update_layout(barmode="group", bargap=0.25)
     below = {"y": -70 / (height - 130), "yanchor": "top", "traceorder": "normal"}
     return figure.update_layout(hovermode="closest", legend=below, margin_b=120)
 
 
-def bars_figure(panels: Mapping[str, pd.DataFrame], title: str = "") -> go.Figure:
+def bars_figure(panels: Mapping[str, pd.DataFrame]) -> go.Figure:
     """Draw a panel for each metric: bars of the paper's figures and of ours.
 
     `panels` is the metric's name -> `name`, `paper` and `ours` of each row.
@@ -88,11 +88,11 @@ def bars_figure(panels: Mapping[str, pd.DataFrame], title: str = "") -> go.Figur
     figure.update_xaxes(type="category", automargin=True, autotickangles=[0, 90])
     figure.update_yaxes(ticksuffix=" %")
     corner = {"x": 1, "xanchor": "right", "y": 1.01}
-    figure = look.figure_of(figure, title, 110 + _ROW_PX * len(panels))
+    figure = look.figure_of(figure, "", 110 + _ROW_PX * len(panels))
     return figure.update_layout(barmode="group", bargap=0.3, legend=corner, hovermode="closest")
 
 
-def pareto_figure(points: pd.DataFrame, title: str = "") -> go.Figure:
+def pareto_figure(points: pd.DataFrame) -> go.Figure:
     """Draw RMSE Inc. and F1 Red. against the cost of each weight of privacy; up and left is better.
 
     `points` has `name`, `cost`, `rmse` and `f1`.
@@ -119,10 +119,10 @@ def pareto_figure(points: pd.DataFrame, title: str = "") -> go.Figure:
     look.head_panels(figure)
     figure.update_yaxes(ticksuffix=" %")
     figure.update_xaxes(title_text="SoC-neutral cost of a day", row=2, col=1)
-    return look.figure_of(figure, title, 520).update_layout(hovermode="closest", margin_b=60)
+    return look.figure_of(figure, "", 520).update_layout(hovermode="closest", margin_b=60)
 
 
-def cases_figure(cases: pd.DataFrame, metrics: Mapping[str, str], title: str = "") -> go.Figure:
+def cases_figure(cases: pd.DataFrame, metrics: Mapping[str, str]) -> go.Figure:
     """Draw a row of panels for each appliance and a column for each metric, as in the paper's main figure.
 
     `cases` has `appliance`, `attacker`, `metric` and the score without a defence (`raw`), with ours (`ours`)
@@ -162,7 +162,7 @@ def cases_figure(cases: pd.DataFrame, metrics: Mapping[str, str], title: str = "
     figure.update_annotations(font_size=12)
     figure.update_xaxes(tickangle=-60, tickfont_size=11)
     figure.update_yaxes(rangemode="tozero", nticks=4, tickfont_size=11)
-    figure = look.figure_of(figure, title, _CASE_PX * (1 + len(appliances)))
+    figure = look.figure_of(figure, "", _CASE_PX * (1 + len(appliances)))
     legend = {"y": -100 / (_CASE_PX * len(appliances)), "yanchor": "top"}
     return figure.update_layout(barmode="group", bargap=0.3, legend=legend, margin_b=120, hovermode="closest")
 

@@ -10,11 +10,13 @@ import pandas as pd
 from meterveil.attackers.protocol import AGGREGATE
 from meterveil.attackers.registry import FLOORS
 from meterveil.bench import reported
+from meterveil.bench.attack_page import DATASETS
 from meterveil.bench.metrics import UNDERTRAINED, UNDERTRAINED_NOTE
 from meterveil.bench.report.comparison import real_attackers, records
 from meterveil.bench.report.leaderboard import NOT_MET, Board
 from meterveil.bench.report.verdicts import MARKS, METRICS, is_count
-from meterveil.bench.reproduce.experiments import HELD_OUT, PAPER, cell_rows
+from meterveil.bench.reproduce.cells import cell_rows
+from meterveil.bench.reproduce.experiments import HELD_OUT, PAPER
 from meterveil.bench.results import where
 from meterveil.plots.attack import LABELS
 from meterveil.plots.attack import label as attacker_name
@@ -24,7 +26,6 @@ Rows = list[list[str]]
 SPACE = "\u2009"
 """Space within a figure, at which a line may break on a phone."""
 
-_DATASETS = {"ukdale": "UK-DALE", "redd": "REDD", "refit": "REFIT"}
 _DEFENCES = {
     "none": "no defence",
     "random": "random replay",
@@ -64,7 +65,7 @@ _F1 = ("f1", "f1_head")
 
 def dataset_name(dataset: str) -> str:
     """Write the name of a data set."""
-    return _DATASETS.get(dataset, readable(dataset))
+    return DATASETS.get(dataset, readable(dataset))
 
 
 def defence_name(label: str) -> str:

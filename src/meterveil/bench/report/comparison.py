@@ -10,7 +10,8 @@ from meterveil.attackers.protocol import AGGREGATE
 from meterveil.attackers.registry import PAPER_SIX
 from meterveil.bench import reported
 from meterveil.bench.report.verdicts import MARKS, is_count, judge, reason
-from meterveil.bench.reproduce.experiments import BOTH, SEEDS, TABLES, cell_rows, choose
+from meterveil.bench.reproduce.cells import SEEDS, cell_rows, choose
+from meterveil.bench.reproduce.experiments import BOTH, TABLES
 from meterveil.bench.results import ThreatModel, where
 
 ADAPTIVE = (

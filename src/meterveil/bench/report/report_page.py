@@ -46,7 +46,8 @@ from meterveil.bench.report.comparison import (
 )
 from meterveil.bench.report.leaderboard import Board, boards, read_submitted
 from meterveil.bench.report.verdicts import COLOURS, MARKS, METRICS, RELATIVE, tolerance_rows
-from meterveil.bench.reproduce.experiments import BOTH, HELD_OUT, THREATS, cell_rows
+from meterveil.bench.reproduce.cells import cell_rows
+from meterveil.bench.reproduce.experiments import BOTH, HELD_OUT, THREATS
 from meterveil.bench.results import where
 from meterveil.data import outputs
 from meterveil.errors import InputError
