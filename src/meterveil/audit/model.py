@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from meterveil.core.arrays import BoolArray, FloatArray
+from meterveil.core.arrays import BoolArray, FloatArray, runs
 from meterveil.errors import InputError, how_to_install
 
 SHIPPED = Path(__file__).parent / "models"
@@ -85,15 +85,9 @@ class Use(NamedTuple):
 
 def runs_of(on: BoolArray, shape: Shape) -> list[tuple[int, int]]:
     """List the uses in (minute,) on-minutes as half-open ranges."""
-    edges = np.flatnonzero(np.diff(on.astype(np.int8), prepend=0, append=0))
-    if len(edges) == 0:
-        return []
-    starts, ends = edges[::2], edges[1::2]
-    apart = starts[1:] - ends[:-1] > shape.pause_minutes
-    firsts, lasts = starts[np.append(True, apart)], ends[np.append(apart, True)]
     return [
         (int(start), int(end))
-        for start, end in zip(firsts, lasts, strict=True)
+        for start, end in zip(*runs(on, shape.pause_minutes), strict=True)
         if shape.least_minutes <= end - start <= shape.most_minutes
     ]
 

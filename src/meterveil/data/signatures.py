@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from meterveil.core.arrays import runs
 from meterveil.core.decoys import Library
 from meterveil.data import outputs, synthetic
 from meterveil.data.files import read_text
@@ -92,13 +93,11 @@ def find_events(watts: FloatArray, threshold_w: float) -> list[tuple[int, int]]:
 
     A run next to an unknown minute, or at the edge of the record, is left out: its end is unknown.
     """
-    on = np.concatenate([[False], watts >= threshold_w, [False]])
-    runs = np.flatnonzero(np.diff(on)).reshape(-1, 2)
+    starts, ends = runs(watts >= threshold_w)
     framed = np.concatenate([[np.nan], watts, [np.nan]])
-    before_w, after_w = framed[runs[:, 0]], framed[runs[:, 1] + 1]
+    before_w, after_w = framed[starts], framed[ends + 1]
     whole = np.isfinite(before_w) & np.isfinite(after_w)
-    starts = runs[:, 0] - (before_w >= PARTLY_ON_W)
-    ends = runs[:, 1] + (after_w >= PARTLY_ON_W)
+    starts, ends = starts - (before_w >= PARTLY_ON_W), ends + (after_w >= PARTLY_ON_W)
     return [(int(start), int(end)) for start, end in zip(starts[whole], ends[whole], strict=True)]
 
 

@@ -42,6 +42,17 @@ EVALUATED = {"rmse": METRICS["rmse"], "f1": METRICS["f1"], "f1_best": "F1 from p
 """Metrics of attackers by themselves, and those of an evaluation -> their names for readers."""
 _TRUTH, _PAPER, _ROW_PX = "#c3c7cb", "#bdc1c6", 104
 _BLIND = "(never looks)"
+_CORNER = {
+    "xref": "x domain",
+    "yref": "y domain",
+    "x": 0.01,
+    "y": 1.02,
+    "xanchor": "left",
+    "yanchor": "top",
+    "showarrow": False,
+    "font": {"size": 11},
+}
+"""Place of a text in the upper left corner of a panel."""
 _DASHES = {"mean": "dot", "off": "dash", "prior": "dashdot", "raw": "dash"}
 _KINDS = {
     "raw": ("without the defence", _PAPER),
@@ -103,7 +114,7 @@ def predictions_figure(
             panels.add_trace(_true_area(minutes, true_w, first), row, column)
             panels.add_trace(_predicted_line(minutes, answers[target], name, column == 1), row, column)
             words = ": ".join(part for part in (label(name), (notes or {}).get((name, target), "")) if part)
-            panels.add_annotation(**_corner(words, row, column, columns))
+            panels.add_annotation(text=words, row=row, col=column, **_CORNER)
     look.time_axis(panels, minutes, last_row=rows)
     panels.update_xaxes(**_six_hours(minutes))
     panels.update_yaxes(**look.WATTS, nticks=4, tickfont_size=11)
@@ -128,7 +139,7 @@ def strength_figure(
     shown = [metric for metric in METRICS if ours.get(metric)]
     panels = make_subplots(1, len(shown), subplot_titles=[f"<b>{METRICS[m]}</b>" for m in shown])
     for column, metric in enumerate(shown, start=1):
-        scores = {name: ours[metric][name] for name in _in_order(ours[metric]) if name not in floors}
+        scores = {name: ours[metric][name] for name in in_order(ours[metric]) if name not in floors}
         panels.add_trace(_strength_bars(scores, "measured", look.METER, column == 1), 1, column)
         printed = {name: papers.get(metric, {})[name] for name in scores if name in papers.get(metric, {})}
         if printed:
@@ -214,31 +225,13 @@ def colour(name: str) -> str:
 
 
 def _true_area(minutes: pd.DatetimeIndex, watts: FloatArray, is_first: bool) -> go.Scatter:
-    return go.Scatter(
-        **look.minutes_of(minutes.tz_localize(None)),
-        y=look.whole(np.nan_to_num(watts)),
-        name="true",
-        legendgroup="true",
-        showlegend=is_first,
-        mode="lines",
-        line={"color": _TRUTH, "width": 0.5, "shape": "hv"},
-        fill="tozeroy",
-        fillcolor=_TRUTH,
-        hovertemplate="%{y:,.0f} W",
-    )
+    area = look.line(minutes.tz_localize(None), np.nan_to_num(watts), "true", _TRUTH)
+    return area.update(line_width=0.5, fill="tozeroy", fillcolor=_TRUTH, legendgroup="true", showlegend=is_first)
 
 
 def _predicted_line(minutes: pd.DatetimeIndex, watts: FloatArray, name: str, is_first: bool) -> go.Scatter:
-    return go.Scatter(
-        **look.minutes_of(minutes.tz_localize(None)),
-        y=look.whole(watts),
-        name=label(name),
-        legendgroup=name,
-        showlegend=is_first,
-        mode="lines",
-        line={"color": colour(name), "width": 1.2, "shape": "hv"},
-        hovertemplate="%{y:,.0f} W",
-    )
+    line = look.line(minutes.tz_localize(None), watts, label(name), colour(name))
+    return line.update(line_width=1.2, legendgroup=name, showlegend=is_first)
 
 
 def _six_hours(minutes: pd.DatetimeIndex) -> dict[str, Any]:
@@ -253,23 +246,7 @@ def _top_w(true_w: FloatArray, predicted_w: Sequence[FloatArray]) -> float:
     return 1.45 * max(min(predicted, 1.6 * true), true, 1.0)
 
 
-def _corner(words: str, row: int, column: int, columns: int) -> dict[str, Any]:
-    number = (row - 1) * columns + column
-    axis = "" if number == 1 else str(number)
-    return {
-        "text": words,
-        "xref": f"x{axis} domain",
-        "yref": f"y{axis} domain",
-        "x": 0.01,
-        "y": 1.02,
-        "xanchor": "left",
-        "yanchor": "top",
-        "showarrow": False,
-        "font": {"size": 11},
-    }
-
-
-def _in_order(names: Iterable[str]) -> list[str]:
+def in_order(names: Iterable[str]) -> list[str]:
     """Sort attackers in the order of the paper's tables, others last."""
     places = {name: place for place, name in enumerate(LABELS)}
     return sorted(names, key=lambda name: places.get(name, len(places)))

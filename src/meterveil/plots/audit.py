@@ -131,15 +131,8 @@ def _legend_below(figure: go.Figure) -> go.Figure:
 
 
 def _likely(x: Any, probability: FloatArray, name: str) -> go.Scatter:
-    return go.Scatter(
-        **look.minutes_of(x),
-        y=look.whole(probability * 100),
-        name=look.readable(name),
-        mode="lines",
-        line={"color": COLOURS.get(name, look.METER), "width": 1, "shape": "hv"},
-        fill="tozeroy",
-        hovertemplate="%{y:.0f} %",
-    )
+    line = look.line(x, probability * 100, look.readable(name), COLOURS.get(name, look.METER))
+    return line.update(line_width=1, fill="tozeroy", hovertemplate="%{y:.0f} %")
 
 
 def _key(name: str, colour: str) -> go.Scatter:

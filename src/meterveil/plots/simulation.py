@@ -10,7 +10,7 @@ import numpy as np
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from meterveil.core.arrays import BoolArray, FloatArray
+from meterveil.core.arrays import BoolArray, FloatArray, runs
 from meterveil.core.decoys import Library
 from meterveil.data.simulation import Run, figures
 from meterveil.plots import look
@@ -129,10 +129,7 @@ def _percent(x: Any, share: FloatArray, name: str, colour: str, dash: str) -> go
 
 def _mark_gaps(panels: go.Figure, run: Run, x: Any) -> None:
     """Shade minutes without a reading, in which the battery idles."""
-    missing = np.isnan(run.load_w)
-    edges = np.diff(missing.astype(np.int8), prepend=0, append=0)
-    starts, ends = np.flatnonzero(edges == 1), np.flatnonzero(edges == -1)
-    for number, (start, end) in enumerate(zip(starts, ends, strict=True)):
+    for number, (start, end) in enumerate(zip(*runs(np.isnan(run.load_w)), strict=True)):
         for row in (1, 2, 3):
             panels.add_vrect(
                 x0=x[start],

@@ -18,7 +18,7 @@ from meterveil.bench.report.verdicts import MARKS, METRICS, is_count
 from meterveil.bench.reproduce.cells import cell_rows
 from meterveil.bench.reproduce.experiments import HELD_OUT, PAPER
 from meterveil.bench.results import where
-from meterveil.plots.attack import LABELS
+from meterveil.plots.attack import in_order
 from meterveil.plots.attack import label as attacker_name
 from meterveil.plots.look import readable
 
@@ -330,5 +330,4 @@ def _trial_name(row: dict[str, Any]) -> str:
 
 def _in_order(attackers: pd.Series[str]) -> list[str]:
     """Sort attackers as the paper lists them, predictors that never look at the meter last."""
-    places = {name: place for place, name in enumerate(LABELS)}
-    return sorted(attackers.unique(), key=lambda name: (name in FLOORS, places.get(name, len(places))))
+    return sorted(in_order(attackers.unique()), key=FLOORS.__contains__)
