@@ -22,7 +22,7 @@ from meterveil.errors import InputError
 class Library:
     """K signatures; built with `Library.of`."""
 
-    watts: FloatArray  # (K + 1, longest + 1), zero behind each signature's end; the last row is empty
+    watts: FloatArray  # (K + 1, longest + 1), zero after each signature's end; the last row is empty
     lengths: IntArray  # (K + 1,) minutes; the empty signature lasts one
     names: tuple[str, ...]  # (K,) appliance of each signature
     source: str

@@ -108,7 +108,7 @@ def usual_price(tariff: Tariff, every_minutes: int = 30) -> FloatArray:
 class Cost(NamedTuple):
     """Cost of the battery's power, beyond what the household pays without it."""
 
-    energy: FloatArray  # (batch,) may be negative: bought cheap, used dear
+    energy: FloatArray  # (batch,) may be negative: bought at a low price, used at a high one
     degradation: FloatArray  # (batch,)
     soc_neutral: FloatArray  # (batch,) energy + degradation + refilling to the SoC of the start
 

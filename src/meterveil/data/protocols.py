@@ -103,28 +103,19 @@ REDD_HOUSE2 = Protocol(
 
 PROTOCOLS: dict[str, Protocol] = {"ukdale": UKDALE_HOUSE1, "redd": REDD_HOUSE2}
 
-_UKDALE_2_TARGETS = ("fridge", "kettle", "microwave", "dishwasher", "washing_machine")
-_REFIT_2_TARGETS = ("kettle", "microwave", "dishwasher", "washing_machine")
+
+def _further(dataset: Dataset, house: int, training: Days, *targets: str) -> Protocol:
+    return Protocol(dataset, house, training, (), targets, (), targets)
+
+
+_UKDALE_2_DAYS = day_range(date(2013, 5, 21), date(2013, 5, 31))
+_REFIT_2_DAYS = (*day_range(date(2014, 3, 2), date(2014, 3, 10)), date(2014, 3, 11), date(2014, 3, 12))
 
 FURTHER_HOUSES: dict[tuple[str, int], Protocol] = {
-    ("ukdale", 2): Protocol(
-        dataset="ukdale",
-        house=2,
-        training=day_range(date(2013, 5, 21), date(2013, 5, 31)),
-        test=(),
-        targets=_UKDALE_2_TARGETS,
-        paper_names=(),
-        many_day_targets=_UKDALE_2_TARGETS,
+    ("ukdale", 2): _further(
+        "ukdale", 2, _UKDALE_2_DAYS, "fridge", "kettle", "microwave", "dishwasher", "washing_machine"
     ),
-    ("refit", 2): Protocol(
-        dataset="refit",
-        house=2,
-        training=(*day_range(date(2014, 3, 2), date(2014, 3, 10)), date(2014, 3, 11), date(2014, 3, 12)),
-        test=(),
-        targets=_REFIT_2_TARGETS,
-        paper_names=(),
-        many_day_targets=_REFIT_2_TARGETS,
-    ),
+    ("refit", 2): _further("refit", 2, _REFIT_2_DAYS, "kettle", "microwave", "dishwasher", "washing_machine"),
 }
 """Data set and house -> protocol beyond the paper: the first ten well-covered days in use train."""
 
@@ -147,7 +138,7 @@ REDD_EVALUATION_DAYS = (
 )
 """Rows of the paper's table of held-out days on REDD, in its order."""
 
-LIBRARY_DAYS: dict[int, Days] = {1: UKDALE_HOUSE1.training, 2: day_range(date(2013, 5, 21), date(2013, 5, 31))}
+LIBRARY_DAYS: dict[int, Days] = {1: UKDALE_HOUSE1.training, 2: _UKDALE_2_DAYS}
 """UK-DALE house -> days of the signature library; of house 2, its first ten whole days (D15)."""
 
 
