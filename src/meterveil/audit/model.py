@@ -5,8 +5,6 @@ A use is a run of minutes in which an appliance seems to be on, joined over shor
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from meterveil.core.arrays import BoolArray, FloatArray, runs
+from meterveil.data.files import read_card
 from meterveil.errors import InputError, how_to_install
 
 SHIPPED = Path(__file__).parent / "models"
@@ -224,16 +223,7 @@ def bridged(aggregate_w: FloatArray) -> FloatArray:
 def load_model(folder: Path = SHIPPED) -> Model:
     """Load a model and its card; refuse missing, foreign and altered files."""
     advice = "reinstall meterveil, or train the model: python -m experiments.audit_training"
-    try:
-        card = json.loads((folder / CARD).read_text(encoding="utf-8"))
-        weights = (folder / WEIGHTS).read_bytes()
-    except (OSError, ValueError) as error:
-        missing = f"{folder} contains no audit model ({CARD} and {WEIGHTS})"
-        raise InputError(f"{missing}: {error}; {advice}") from error
-    if not isinstance(card, dict) or card.get("format") != FORMAT:
-        raise InputError(f'{folder / CARD} is not a card of "format": "{FORMAT}"; {advice}')
-    if hashlib.sha256(weights).hexdigest() != card.get("weights"):
-        raise InputError(f"{folder / WEIGHTS} is not the file that {CARD} was written for; {advice}")
+    card, weights = read_card(folder, (CARD, WEIGHTS), FORMAT, "audit model", advice)
     decisions = {
         name: Decision(part["cut"], Curve(*part["minute"]), Curve(*part["use"]))
         for name, part in card["decisions"].items()

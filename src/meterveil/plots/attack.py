@@ -106,7 +106,7 @@ def predictions_figure(
         shared_yaxes="columns",
         horizontal_spacing=0.035,
         vertical_spacing=24 / (_ROW_PX * rows + 60),
-        column_titles=[f"<b>{look.readable(target)}</b>" for target in truth_w],
+        column_titles=look.bold(truth_w),
     )
     for row, (name, answers) in enumerate(predicted_w.items(), start=1):
         for column, (target, true_w) in enumerate(truth_w.items(), start=1):
@@ -137,7 +137,7 @@ def strength_figure(
     `ours` and `papers` are metric -> attacker -> score.
     """
     shown = [metric for metric in METRICS if ours.get(metric)]
-    panels = make_subplots(1, len(shown), subplot_titles=[f"<b>{METRICS[m]}</b>" for m in shown])
+    panels = make_subplots(1, len(shown), subplot_titles=look.bold(METRICS[metric] for metric in shown))
     for column, metric in enumerate(shown, start=1):
         scores = {name: ours[metric][name] for name in in_order(ours[metric]) if name not in floors}
         panels.add_trace(_strength_bars(scores, "measured", look.METER, column == 1), 1, column)
@@ -166,8 +166,7 @@ def reading_figure(
     seeds; `prior` is metric -> score of guessing from routine.
     """
     shown = [metric for metric in EVALUATED if scores.get(metric)]
-    heads = [f"<b>{EVALUATED[metric]}</b>" for metric in shown]
-    panels = make_subplots(len(shown), 1, shared_xaxes=True, subplot_titles=heads, vertical_spacing=0.09)
+    panels = look.stacked(look.bold(EVALUATED[metric] for metric in shown), 0.09, shared_xaxes=True)
     for row, metric in enumerate(shown, start=1):
         for kind, (words, fill) in _KINDS.items():
             bars = scores[metric].get(kind, {})
@@ -177,7 +176,6 @@ def reading_figure(
                 panels.add_trace(bar, row, 1)
         if metric in prior:
             panels.add_hline(prior[metric], row=row, col=1, **_level("prior", f"prior {_BLIND}", row == 1))
-    look.head_panels(panels)
     panels.update_yaxes(rangemode="tozero")
     figure = look.figure_of(panels, title, 150 * len(shown) + 170)
     return figure.update_layout(
