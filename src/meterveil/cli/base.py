@@ -13,6 +13,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from meterveil.cli.options import spoken
+from meterveil.cli.tables import show_notes
 from meterveil.errors import InputError, how_to_install
 from meterveil.plugins import ATTACKER_GROUP, DEFENCE_GROUP, Group, is_extended, left_out, offered_names
 
@@ -39,8 +40,6 @@ class PluginVerb(Verb):
 
     def invoke(self, ctx: Any) -> Any:
         """Warn first of what an installed package offers but cannot be used."""
-        from meterveil.cli.tables import show_notes  # noqa: PLC0415  the help needs no table
-
         for group in _OWN_NAMES:
             if is_extended(group):
                 show_notes([*left_out(group, _own_names(group)).values()], err=True)
