@@ -12,9 +12,8 @@ from meterveil.attackers.registry import FLOORS
 from meterveil.bench import reported
 from meterveil.bench.attack_page import DATASETS
 from meterveil.bench.metrics import UNDERTRAINED, UNDERTRAINED_NOTE
-from meterveil.bench.report.comparison import real_attackers, records
+from meterveil.bench.report.comparison import MARKS, METRICS, is_count, real_attackers, records
 from meterveil.bench.report.leaderboard import NOT_MET, Board
-from meterveil.bench.report.verdicts import MARKS, METRICS, is_count
 from meterveil.bench.reproduce.cells import cell_rows
 from meterveil.bench.reproduce.experiments import HELD_OUT, PAPER
 from meterveil.bench.results import where

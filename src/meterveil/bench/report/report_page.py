@@ -35,6 +35,10 @@ from meterveil.bench.report.cells import (
 )
 from meterveil.bench.report.claims import ADAPTIVE_NOTE, Claim, claim_rows, claims, opening
 from meterveil.bench.report.comparison import (
+    COLOURS,
+    MARKS,
+    METRICS,
+    RELATIVE,
     SHOWN,
     command,
     compare_adaptive,
@@ -43,9 +47,9 @@ from meterveil.bench.report.comparison import (
     records,
     summaries,
     tally,
+    tolerance_rows,
 )
 from meterveil.bench.report.leaderboard import Board, boards, read_submitted
-from meterveil.bench.report.verdicts import COLOURS, MARKS, METRICS, RELATIVE, tolerance_rows
 from meterveil.bench.reproduce.cells import cell_rows
 from meterveil.bench.reproduce.experiments import BOTH, HELD_OUT, THREATS
 from meterveil.bench.results import where
