@@ -14,8 +14,7 @@ from meterveil.core.arrays import FloatArray
 from meterveil.core.executor import Command, hold_meter
 from meterveil.core.rollout import View
 
-VERSION = 1
-"""Raise it when a change alters what this defence does."""
+VERSION = 1  # raise it when a change alters what this defence does
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     from meterveil.attackers.protocol import Meter
     from meterveil.data.simulation import Setup
 
-VERSION = 1
-"""Raise it when a change alters what these defences do."""
+VERSION = 1  # raise it when a change alters what these defences do
 
 MOST_LOAD_W = 12000.0
 """Load above which a change of the level is taken for a minute in which the battery did not follow."""

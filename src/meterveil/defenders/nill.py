@@ -26,8 +26,7 @@ if TYPE_CHECKING:
     from meterveil.attackers.protocol import Meter
     from meterveil.data.simulation import Setup
 
-VERSION = 1
-"""Raise it when a change alters what this defence does."""
+VERSION = 1  # raise it when a change alters what this defence does
 
 
 class Memory(NamedTuple):

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from meterveil.core.executor import Command, idle
 from meterveil.core.rollout import View
 
-VERSION = 1
-"""Raise it when a change alters what this defence does."""
+VERSION = 1  # raise it when a change alters what this defence does
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,7 @@ from meterveil.core.rollout import View
 from meterveil.defenders.inversion import without_decoys
 from meterveil.errors import InputError
 
-VERSION = 1
-"""Raise it when a change alters what these defences do."""
+VERSION = 1  # raise it when a change alters what these defences do
 
 PAPER_RATE = 1 / 560
 """Rate that moves the paper's 0.39 kWh on training days of UK-DALE house 1 with the synthetic library."""

@@ -8,8 +8,7 @@ import numpy as np
 from meterveil.core.executor import Command, idle
 from meterveil.core.rollout import Policy, View
 
-VERSION = 1
-"""Raise it when a change alters what this defence does."""
+VERSION = 1  # raise it when a change alters what this defence does
 
 DAY_MINUTES = 1440
 

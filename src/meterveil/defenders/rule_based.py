@@ -15,8 +15,7 @@ from meterveil.core.executor import Command, replay_signature
 from meterveil.core.rollout import View
 from meterveil.defenders.inversion import without_decoys
 
-VERSION = 1
-"""Raise it when a change alters what this defence does."""
+VERSION = 1  # raise it when a change alters what this defence does
 
 
 @dataclass(frozen=True)

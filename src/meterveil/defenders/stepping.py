@@ -24,8 +24,7 @@ if TYPE_CHECKING:
     from meterveil.attackers.protocol import Meter
     from meterveil.data.simulation import Setup
 
-VERSION = 1
-"""Raise it when a change alters what this defence does."""
+VERSION = 1  # raise it when a change alters what this defence does
 
 _OFTEN = 0.1
 """Share of readings of 0 W within an hour of a minute that shows that the battery discharges."""
