@@ -115,7 +115,7 @@ def sliding_windows(values: FloatArray, length: int) -> FloatArray:
 
 def complete_starts(channels: FloatArray, length: int) -> npt.NDArray[np.int64]:
     """Return the first minute of every window in which all minutes of (minute,) or (channel, minute) are known."""
-    unknown = np.isnan(np.atleast_2d(channels)).any(axis=0).astype(np.float64)
+    unknown = np.asarray(np.isnan(np.atleast_2d(channels)).any(axis=0), dtype=np.float64)
     return np.flatnonzero(~sliding_windows(unknown, length).any(axis=-1))
 
 
