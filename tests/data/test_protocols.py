@@ -74,6 +74,11 @@ def redd(real_data) -> Household:
     return load(real_data / "redd", 2, appliances=REDD_HOUSE2.targets)
 
 
+def test_the_last_two_of_ten_days_validate(ukdale, redd):
+    for chosen, household in ((UKDALE_HOUSE1, ukdale), (REDD_HOUSE2, redd)):
+        assert chosen.split(household) == (chosen.training[:8], chosen.training[8:])
+
+
 def test_the_days_of_uk_dale_are_in_the_real_data(ukdale):
     coverage = day_coverage(ukdale)
     assert coverage[date(2013, 3, 18)] == 1.0

@@ -10,7 +10,7 @@ from datetime import date
 from typing import Literal
 
 from meterveil.data.household import Aggregate, Household, kind
-from meterveil.data.splits import HELD_OUT_DAYS, Days, day_range, held_out_days
+from meterveil.data.splits import HELD_OUT_DAYS, Days, day_range, held_out_days, only_days, training_and_validation_days
 from meterveil.errors import InputError
 
 Dataset = Literal["ukdale", "redd", "refit"]
@@ -55,6 +55,10 @@ class Protocol:
     def summed(self) -> tuple[str, ...]:
         """Sub-meters that make up the load or a part of it; none for the mains channel."""
         return () if self.aggregate == "mains" else self.many_day_targets
+
+    def split(self, household: Household) -> tuple[Days, Days]:
+        """Split the training days into those that train and the last fifth, which validates."""
+        return training_and_validation_days(only_days(household, self.training))
 
     def held_out(self, household: Household, min_days: int = HELD_OUT_DAYS) -> Days:
         """List the well covered days of the same house outside training and validation (D16)."""
