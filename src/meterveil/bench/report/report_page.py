@@ -274,8 +274,7 @@ def _adaptive_sections(report: Report) -> Iterator[Section]:
 def _board_sections(report: Report) -> Iterator[Section]:
     for board in report.boards:
         heading = house_name(board) + (f", submitted by {board.submitted}" if board.submitted else "")
-        figure = ranking_figure([ranking(board)])
-        yield Section(heading, board_text(board), board_rows(board), figure, is_folded=True)
+        yield Section(heading, board_text(board), board_rows(board), ranking_figure([ranking(board)]), is_folded=True)
 
 
 def _gap_sections(report: Report) -> Iterator[Section]:
@@ -305,8 +304,7 @@ def _strength(report: Report) -> Iterator[Section]:
         notes = _notes([], f"meterveil attack {dataset} --results results")
         yield from _tables(f"Without a defence, {dataset_name(dataset)}", text, rows, notes)
     text = "F1, the better of power and on/off head, mean over appliances."
-    rows = other_rows(report.figures)
-    yield from _tables("Other days, houses and trainings", text, rows)
+    yield from _tables("Other days, houses and trainings", text, other_rows(report.figures))
     text = "The random baseline with equal throughput and the shipped signatures. Where F1 still rises with "
     text += "more masked copies or epochs, the attacker is undertrained."
     yield from _tables("More adaptive training", text, adapting_rows(report.figures))
