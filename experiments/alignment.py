@@ -260,7 +260,7 @@ def measure_house(name: str, data: Path, setup: Setup, plays: int, results: Path
     with own_randomness():
         probe = train_probe(settings.probe, household, chosen.training, setup.seed)
     managers = snapshots(settings, setup, episodes(household, chosen.training, setup.tariff), probe)
-    days = chosen.split(household).validation
+    _, days = chosen.split(household)
     targets = chosen.present_targets(household, chosen.test[0])
     learned = tuple(sorted(targets))
     taught = only_days(household.select(learned), chosen.training)

@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
-from plotly.subplots import make_subplots
 
 from experiments import study
 from experiments.decisions import play_decisions
@@ -127,8 +126,7 @@ def draw(table: pd.DataFrame, dataset: str, path: Path) -> None:
     hourly = table[(table["dataset"] == dataset) & table["metric"].isin(list(PANELS))]
     if hourly.empty:
         raise InputError(f"no hourly figures of {dataset} are recorded; run the study without --picture")
-    headings = [f"<b>{heading}</b>" for heading in PANELS.values()]
-    panels = make_subplots(3, 1, shared_xaxes=True, vertical_spacing=0.09, subplot_titles=headings)
+    panels = look.stacked(look.bold(PANELS.values()), 0.09, shared_xaxes=True)
     colours = look.colours_of(sorted(hourly["row"].unique()))
     for key, part in hourly.sort_values("x").groupby(["row", "metric"], sort=False):
         name, metric = map(str, key)
@@ -141,7 +139,6 @@ def draw(table: pd.DataFrame, dataset: str, path: Path) -> None:
     panels.update_yaxes(**look.WATTS, rangemode="tozero", row=3)
     ticks = list(range(0, 25, 3))
     panels.update_xaxes(range=[0, 24], tickvals=ticks, ticktext=[f"{hour:02d}:00" for hour in ticks])
-    look.head_panels(panels)
     title = f"{look.readable(dataset)}, mean of {hourly['n_days'].max()} days"
     figure = look.figure_of(panels, title, 760).update_layout(margin_t=120, legend_y=1.06)
     save(figure, path, width=1000)

@@ -56,8 +56,7 @@ def days_of(name: str) -> Days:
     """Read the training and validation days of a protocol."""
     chosen = protocol(name)
     household = load(data_folder() / chosen.dataset, chosen.house, appliances=[])
-    split = chosen.split(household)
-    return Days(*(episodes(household, days, PAPER_TARIFF) for days in (split.train, split.validation)))
+    return Days(*(episodes(household, days, PAPER_TARIFF) for days in chosen.split(household)))
 
 
 def simulate(policy: Policy, scenario: Scenario) -> Trace:

@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from meterveil.core.arrays import BoolArray, FloatArray
-from meterveil.data.coverage import LITTLE_KNOWN, MINUTES_PER_DAY, channels, events
+from meterveil.core.arrays import BoolArray, FloatArray, runs
+from meterveil.data.coverage import LITTLE_KNOWN, MINUTES_PER_DAY, channels
 from meterveil.data.household import AGGREGATE, Household, kind
 from meterveil.data.load import load
 from meterveil.data.protocols import on_threshold_w
@@ -49,7 +49,7 @@ def measure_appliance(name: str, watts: FloatArray) -> dict[str, float]:
     """Measure one appliance, which is on from its threshold upwards (D10); NaN where it never ran."""
     known = ~np.isnan(watts)
     on = known & (watts >= on_threshold_w(name))
-    starts, stops = events(on, PAUSE_MIN.get(kind(name), 0))
+    starts, stops = runs(on, PAUSE_MIN.get(kind(name), 0))
     lengths = stops - starts
     powers = [_mean(watts[start:stop][on[start:stop]]) for start, stop in zip(starts, stops, strict=True)]
     days = known.sum() / MINUTES_PER_DAY

@@ -12,9 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from meterveil.audit.findings import audit
+from meterveil.audit.findings import NIGHT, audit
 from meterveil.audit.model import Model, load_model, minutes_of
-from meterveil.audit.presence import NIGHT
 from meterveil.core.arrays import BoolArray
 from meterveil.data.synthetic import FIRST_DAY, household
 from meterveil.data.synthetic.routine import Routine, child, plan_days

@@ -1,7 +1,7 @@
 """What an informed attacker reads of a household with a defence, beside what habits tell: shared by studies.
 
 The fits are those of the evaluation. The questions: which minutes and uses of appliances, when the day began and ended,
-when the evening meal was prepared, and whether anybody was at home (`bench.behaviour`).
+when the evening meal was prepared, and whether anybody was at home (`times_of_use`).
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 
 from experiments import study
+from experiments.times_of_use import DAY, EMPTY_SHARE, QUESTIONS, any_in_use, steps_until, time_of_use, usual_times
 from meterveil.attackers.baselines import Prior
 from meterveil.attackers.classical import recentred
 from meterveil.attackers.fitting import adaptive, fit
 from meterveil.attackers.informed import Informed
 from meterveil.attackers.protocol import Attacker, Prediction, meters_of
 from meterveil.attackers.registry import version_of
-from meterveil.bench.behaviour import DAY, EMPTY_SHARE, QUESTIONS, any_in_use, steps_until, time_of_use, usual_times
 from meterveil.bench.cases import best_f1, score_predictions
 from meterveil.bench.estimates import estimate, mean
 from meterveil.bench.evaluate import mask_test_days

@@ -1,4 +1,4 @@
-"""Measure small batteries, protected evenings and showers behind the veil: `python -m experiments.small_batteries`.
+"""Measure small batteries, protected evenings and showers with the veil: `python -m experiments.small_batteries`.
 
 Makes results/study_small_batteries.csv and two tables of docs/veil.md, on up to seven days after the training days of
 each house:

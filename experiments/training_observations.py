@@ -74,8 +74,7 @@ class House:
         """Read the house of a protocol."""
         chosen = protocol(name)
         household = load(data / chosen.dataset, chosen.house, appliances=[])
-        split = chosen.split(household)
-        learning, days = (episodes(household, days, setup.tariff) for days in (split.train, split.validation))
+        learning, days = (episodes(household, days, setup.tariff) for days in chosen.split(household))
         validation = days.rows(np.repeat(np.arange(days.batch), PLAYS))
         return cls(name, chosen, household, setup, learning, validation)
 

@@ -83,7 +83,6 @@ def left_out(group: Group, own: Container[str]) -> dict[str, str]:
 
 
 def _described(group: Group, point: EntryPoint) -> str:
-    """Return the name of an entry point and its package."""
     return f"the {group.kind} {point.name!r} of the package {_package(point)}"
 
 

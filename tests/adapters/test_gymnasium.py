@@ -1,4 +1,4 @@
-"""The one-household view: Gymnasium's own checks, and the core behind every number."""
+"""The one-household view: Gymnasium's own checks, and the same numbers as the core."""
 
 import subprocess
 import sys

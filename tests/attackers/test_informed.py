@@ -12,7 +12,7 @@ from meterveil.attackers.protocol import meter_of, meters_of
 from meterveil.data import synthetic
 from meterveil.data.simulation import Setup, mask
 from meterveil.defenders import defender
-from meterveil.defenders.decoy_removal import level_below_decoys
+from meterveil.defenders.inversion import level_below_decoys
 from meterveil.errors import InputError
 
 SETUP = Setup(synthetic.decoy_library())

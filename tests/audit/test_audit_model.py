@@ -68,7 +68,7 @@ def test_a_gap_is_unknown_and_starts_no_use(model, home):
     [
         (WEIGHTS, b"altered", "is not the file"),
         (CARD, json.dumps({"format": "other"}).encode(), "meterveil-audit-1"),
-        (CARD, None, "contains no audit model"),
+        (CARD, None, "holds no audit model"),
     ],
 )
 def test_altered_foreign_and_missing_files_are_refused(tmp_path, name, content, message):

@@ -7,8 +7,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from meterveil.audit.findings import audit, cut_out, interval_minutes, whole_days
-from meterveil.audit.presence import base_load_w, quiet_stretches, slot_means
+from meterveil.audit.findings import (
+    audit,
+    base_load_w,
+    cut_out,
+    interval_minutes,
+    quiet_stretches,
+    slot_means,
+    whole_days,
+)
 from meterveil.data.household import Household
 from meterveil.errors import InputError
 

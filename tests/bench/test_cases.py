@@ -90,13 +90,13 @@ def test_an_attacker_acts_on_the_better_of_its_two_outputs():
     assert (best.raw, best.masked) == (0.9, pytest.approx(0.3))
 
 
-def test_leak_runs_from_what_habits_tell_to_what_the_bare_meter_told():
+def test_leak_runs_from_the_score_of_routine_to_the_score_without_a_defence():
     found = one_day(0.8, [0.5, 0.5], metric=BEST_F1)
     assert found.leak(prior=0.2) == pytest.approx(0.5)
     assert one_day(40.0, [70.0, 70.0]).leak(prior=60.0) == pytest.approx(-0.5)
 
 
-def test_a_defence_is_judged_by_the_attacker_that_reads_most_behind_it():
+def test_a_defence_is_judged_by_the_attacker_that_reads_most():
     names = {"metric": BEST_F1}
     cases = [
         one_day(0.8, [0.3, 0.3], attacker="co", **names),

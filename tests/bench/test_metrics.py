@@ -9,7 +9,8 @@ from scipy.sparse.csgraph import maximum_bipartite_matching
 from meterveil.bench.metrics import (
     HARM_SIGN,
     delta,
-    event_detection,
+    detection,
+    event_counts,
     harm_sign,
     headline_percent,
     leak,
@@ -30,6 +31,10 @@ PREDICTION_W = np.array([0.0, 1200.0, 1600.0, 400.0, 0.0, 100.0])
 tenths_or_gap = st.one_of(st.integers(0, 40_000).map(lambda tenths: tenths / 10), st.just(NAN))
 states = hnp.arrays(np.bool_, (2, 60))
 watts = hnp.arrays(np.float64, (3, 40), elements=tenths_or_gap)
+
+
+def event_detection(*arrays, **options):
+    return detection(event_counts(*arrays, **options))
 
 
 def test_errors_of_a_day_counted_by_hand():

@@ -10,10 +10,9 @@ import pytest
 from meterveil.bench import results
 from meterveil.bench.metrics import UNDERTRAINED
 from meterveil.bench.report import cells, claims, comparison
-from meterveil.bench.report.comparison import summaries
+from meterveil.bench.report.comparison import METRICS, judge, reason, summaries
 from meterveil.bench.report.leaderboard import boards
 from meterveil.bench.report.report_page import Report, read_report, report_page, write_report
-from meterveil.bench.report.verdicts import METRICS, judge, reason
 from meterveil.bench.reported import TABLES as PRINTED
 from meterveil.bench.reported import figures as printed
 from meterveil.bench.reproduce.experiments import TABLES

@@ -11,7 +11,8 @@ from meterveil.attackers.registry import PAPER_SIX
 from meterveil.bench import reported, results
 from meterveil.bench.evaluate import DEFAULT_ATTACKERS
 from meterveil.bench.reproduce import experiments, steps
-from meterveil.bench.reproduce.experiments import FULL, OURS, QUICK, DefenceSpec, choose
+from meterveil.bench.reproduce.cells import FULL, QUICK, choose
+from meterveil.bench.reproduce.experiments import OURS, DefenceSpec
 from meterveil.bench.reproduce.plan import plan, record, reproduce, trial_of
 from meterveil.bench.reproduce.runner import Local
 from meterveil.bench.reproduce.steps import PlannedDefence

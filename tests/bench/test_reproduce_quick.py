@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from meterveil.bench import results
-from meterveil.bench.reproduce.experiments import QUICK, choose
+from meterveil.bench.reproduce.cells import QUICK, choose
 from meterveil.bench.reproduce.plan import plan, reproduce
 from meterveil.bench.reproduce.runner import Local
 from meterveil.bench.reproduce.workspace import Workspace

@@ -26,11 +26,6 @@ def test_the_digest_changes_with_a_single_watt():
     assert other.digest() != TWO.digest()
 
 
-def test_a_subset_keeps_the_order_that_was_asked_for():
-    assert TWO.subset([1]).names == ("toaster",)
-    assert TWO.subset([1, 0]).names == ("toaster", "kettle")
-
-
 @pytest.mark.parametrize(
     ("watts", "message"),
     [

@@ -4,7 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from meterveil.data.coverage import by_day, channels, events, general_notes, longest_gaps, silent_channels
+from meterveil.core.arrays import runs
+from meterveil.data.coverage import by_day, channels, general_notes, longest_gaps, silent_channels
 from meterveil.data.household import Household
 from meterveil.plots.household import channel_rows
 
@@ -57,7 +58,7 @@ def test_a_channel_of_which_little_is_known_tells_its_energy_in_the_days_that_ar
 
 def test_events_apart_by_more_than_the_pause_stay_apart():
     on = np.array([1, 0, 0, 1, 0, 1, 1], dtype=bool)
-    starts, stops = events(on, pause_min=1)
+    starts, stops = runs(on, pause=1)
     assert starts.tolist() == [0, 3]
     assert stops.tolist() == [1, 7]
-    assert [found.size for found in events(np.zeros(5, dtype=bool), pause_min=3)] == [0, 0]
+    assert [found.size for found in runs(np.zeros(5, dtype=bool), pause=3)] == [0, 0]

@@ -7,7 +7,7 @@ import pytest
 from privileges import without_privileges
 
 from meterveil.data.files import data_folder
-from meterveil.data.load import Source, describe, find_kind, load
+from meterveil.data.load import find_kind, houses, load
 from meterveil.errors import InputError
 
 REFIT_HEADER = "Time,Unix,Aggregate," + ",".join(f"Appliance{n}" for n in range(1, 10)) + ",Issues"
@@ -16,6 +16,10 @@ REFIT_HEADER = "Time,Unix,Aggregate," + ",".join(f"Appliance{n}" for n in range(
 @pytest.fixture(autouse=True)
 def _own_cache(tmp_path, monkeypatch):
     monkeypatch.setenv("METERVEIL_CACHE", str(tmp_path / "cache"))
+
+
+def kind_and_houses(path):
+    return find_kind(path), tuple(houses(path))
 
 
 def release(root: Path, mains: str, houses=(1, 2)) -> Path:
@@ -81,14 +85,14 @@ def test_an_option_of_another_kind_is_refused(tmp_path):
 
 
 def test_houses_are_listed_without_reading_them(tmp_path):
-    assert describe(release(tmp_path / "ukdale", "aggregate", (1, 5))) == Source("ukdale", (1, 5))
-    assert describe(release(tmp_path / "redd" / "low_freq", "mains", (3,)).parent) == Source("redd", (3,))
+    assert kind_and_houses(release(tmp_path / "ukdale", "aggregate", (1, 5))) == ("ukdale", (1, 5))
+    assert kind_and_houses(release(tmp_path / "redd" / "low_freq", "mains", (3,)).parent) == ("redd", (3,))
     refit(tmp_path / "refit", 21)
-    assert describe(refit(tmp_path / "refit", 2)) == Source("refit", (2,))
-    assert describe(tmp_path / "refit") == Source("refit", (2, 21))
-    assert describe(nilmtk(tmp_path)) == Source("nilmtk", (1,))
-    assert describe(own(tmp_path)) == Source("table", ())
-    assert describe("synthetic") == Source("synthetic", ())
+    assert kind_and_houses(refit(tmp_path / "refit", 2)) == ("refit", (2,))
+    assert kind_and_houses(tmp_path / "refit") == ("refit", (2, 21))
+    assert kind_and_houses(nilmtk(tmp_path)) == ("nilmtk", (1,))
+    assert kind_and_houses(own(tmp_path)) == ("table", ())
+    assert kind_and_houses("synthetic") == ("synthetic", ())
 
 
 def test_the_word_synthetic_is_a_household_that_its_seed_decides():
@@ -121,9 +125,9 @@ def test_a_folder_that_may_not_be_entered_is_named(tmp_path):
 
 
 def test_the_real_data_are_recognised(real_data):
-    assert describe(real_data / "ukdale") == Source("ukdale", (1, 2))
-    assert describe(real_data / "redd") == Source("redd", (1, 2, 3, 4))
-    assert describe(real_data / "refit") == Source("refit", (2,))
+    assert kind_and_houses(real_data / "ukdale") == ("ukdale", (1, 2))
+    assert kind_and_houses(real_data / "redd") == ("redd", (1, 2, 3, 4))
+    assert kind_and_houses(real_data / "refit") == ("refit", (2,))
     assert load(real_data / "redd", 2, appliances=["fridge"]).timezone == "America/New_York"
 
 

@@ -74,9 +74,12 @@ def redd(real_data) -> Household:
     return load(real_data / "redd", 2, appliances=REDD_HOUSE2.targets)
 
 
+def test_the_last_two_of_ten_days_validate(ukdale, redd):
+    for chosen, household in ((UKDALE_HOUSE1, ukdale), (REDD_HOUSE2, redd)):
+        assert chosen.split(household) == (chosen.training[:8], chosen.training[8:])
+
+
 def test_the_days_of_uk_dale_are_in_the_real_data(ukdale):
-    split = UKDALE_HOUSE1.split(ukdale)
-    assert (len(split.train), len(split.validation)) == (8, 2)
     coverage = day_coverage(ukdale)
     assert coverage[date(2013, 3, 18)] == 1.0
     poorest = min(UKDALE_HOUSE1.training, key=coverage.__getitem__)
@@ -85,8 +88,6 @@ def test_the_days_of_uk_dale_are_in_the_real_data(ukdale):
 
 
 def test_the_days_of_redd_are_in_the_real_data(redd):
-    split = REDD_HOUSE2.split(redd)
-    assert (len(split.train), len(split.validation)) == (8, 2)
     coverage = day_coverage(redd)
     assert [coverage[day] for day in REDD_HOUSE2.test] == [1.0, 1.0]
     assert min(coverage[day] for day in REDD_HOUSE2.training) == pytest.approx(0.920, abs=0.001)

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from experiments.household_statistics import measure_appliance
-from meterveil.data.coverage import events
+from meterveil.core.arrays import runs
 from meterveil.data.household import midnight
 from meterveil.data.synthetic import FIRST_DAY, decoy_signatures, household
 from meterveil.data.synthetic.routine import Routine, child, plan_days
@@ -110,7 +110,7 @@ def test_minute_means_equal_the_mean_of_finely_sampled_power():
 def test_kettle_events_have_partial_minutes_at_their_edges(month):
     kettle_w = month.appliances_w["kettle"]
     plateau_w = np.percentile(kettle_w[kettle_w > 1000], 95)
-    starts, stops = events(kettle_w > 20)
+    starts, stops = runs(kettle_w > 20)
     edges = np.concatenate([kettle_w[starts], kettle_w[stops - 1]])
     assert np.mean((edges > 0.05 * plateau_w) & (edges < 0.95 * plateau_w)) > 0.7
 
@@ -139,7 +139,7 @@ def test_weekends_begin_later_and_winter_evenings_are_lit_longer(year):
 
 def test_a_washing_machine_heats_first_and_spins_last():
     watts = home(3, days=28).appliances_w["washing_machine"]
-    starts, stops = events(watts > 20, pause_min=20)
+    starts, stops = runs(watts > 20, pause=20)
     whole = [(a, b) for a, b in zip(starts, stops, strict=True) if 50 <= b - a <= 130]
     assert len(whole) >= 5
     for start, stop in whole:
@@ -151,7 +151,7 @@ def test_a_washing_machine_heats_first_and_spins_last():
 
 def test_a_dishwasher_heats_at_least_twice():
     watts = home(3, days=28).appliances_w["dishwasher"]
-    programmes, heats = events(watts > 20, pause_min=20)[0], events(watts > 1500)[0]
+    programmes, heats = runs(watts > 20, pause=20)[0], runs(watts > 1500)[0]
     assert heats.size >= 2 * programmes.size - 1 >= 9
 
 

@@ -20,6 +20,7 @@ from meterveil.defenders.training_settings import ManagerSettings, manager_setti
 LIBRARY = Library.of(
     [("kettle", [1500.0, 2500.0, 2000.0]), ("oven", [1800.0] * 12), ("toaster", [900.0, 900.0])], "test"
 )
+SMALLER = Library.of(LIBRARY.signatures()[:2], "test")
 IDENTITY = Probe("identity", Scaler(400.0, 500.0))
 
 TINY = manager_settings(

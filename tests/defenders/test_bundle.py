@@ -9,7 +9,7 @@ from functools import cache
 import numpy as np
 import pytest
 from ddql_small import lesson as ddql_lesson
-from small import LIBRARY, TINY, scenario
+from small import LIBRARY, SMALLER, TINY, scenario
 
 import meterveil
 from meterveil.core.battery import Battery
@@ -106,7 +106,7 @@ def test_bundles_with_another_battery_tariff_or_library_are_not_mixed(exported, 
     setups = {
         "battery": Setup(LIBRARY, Battery()),
         "tariff": Setup(LIBRARY, BATTERY, flat(0.2)),
-        "signatures": Setup(LIBRARY.subset([0, 1]), BATTERY),
+        "signatures": Setup(SMALLER, BATTERY),
     }
     for what, setup in setups.items():
         other = find_defence(str(export_bundle(Flat(), setup, card_of("flat"), tmp_path / what)))
@@ -174,7 +174,7 @@ print(*sys.modules)
 def test_a_run_with_another_library_is_refused(run, tmp_path):
     for name in ("run.json", "library.json", "policy.safetensors"):
         (tmp_path / name).write_bytes((run / name).read_bytes())
-    other = LIBRARY.subset([0, 1]).to_json()
+    other = SMALLER.to_json()
     (tmp_path / "library.json").write_text(other)
     with pytest.raises(InputError, match=r"library.json .* was altered"):
         load_trained(tmp_path)

@@ -40,7 +40,7 @@ def test_a_spike_on_a_level_of_nill_is_the_rest_of_a_large_load():
     np.testing.assert_allclose(found_w[0, 58:64], load_w[0, 58:64], atol=20.0)
 
 
-def test_the_answers_of_a_network_tell_the_load_behind_the_reading():
+def test_the_answers_of_a_network_tell_the_load_from_the_reading():
     powers_w = np.arange(-40, 41) * 50.0
     load_w = np.full((2, 240), 300.0) + np.arange(2)[:, None]
     load_w[0, 100:110] = 2300.0

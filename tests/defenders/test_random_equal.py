@@ -12,7 +12,7 @@ from meterveil.data.load import load
 from meterveil.data.protocols import REDD_HOUSE2, UKDALE_HOUSE1
 from meterveil.data.simulation import episodes, span
 from meterveil.defenders import defender
-from meterveil.defenders.random_equal import RandomEqual
+from meterveil.defenders.random import RandomEqual
 from meterveil.errors import InputError
 
 

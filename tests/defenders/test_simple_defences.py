@@ -6,8 +6,7 @@ from worlds import LIBRARY, play
 
 from meterveil.core.executor import add_power, replay_signature
 from meterveil.defenders import DEFENDERS, version_of
-from meterveil.defenders.flat import Flat
-from meterveil.defenders.flat_decoys import FlatDecoys
+from meterveil.defenders.flat import Flat, FlatDecoys
 from meterveil.defenders.none import NoDefence
 from meterveil.defenders.random import RandomDecoys
 from meterveil.defenders.rationed import Rationed
@@ -67,12 +66,12 @@ def test_without_decoys_it_is_flat():
 
 def test_the_level_is_lowered_by_what_decoys_draw_on_average():
     # (4,000 + 900) / 2 watt-minutes for a tenth of the decisions, which last 1.05 minutes on average
-    assert FlatDecoys(rate=0.1).mean_w(LIBRARY) == pytest.approx(0.1 * 2450.0 / 1.05)
+    assert LIBRARY.mean_w(0.1) == pytest.approx(0.1 * 2450.0 / 1.05)
 
 
 def test_a_decoy_stands_on_the_level_and_hides_the_load_below_it():
     trace = play(FlatDecoys(rate=1.0), np.full((50, 2), 2000.0), discharge_w=1e9)
-    level_w = 2000.0 - FlatDecoys(rate=1.0).mean_w(LIBRARY)
+    level_w = 2000.0 - LIBRARY.mean_w(1.0)
     kettle = np.isclose(trace.power_w[:, 1] - trace.power_w[:, 0], 1000.0)
     assert kettle.any()
     np.testing.assert_allclose(trace.meter_w[kettle, 0], level_w + 1500.0)

@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 
 from experiments import behaviour, reading, seconds, study
+from experiments.times_of_use import QUESTIONS
 from meterveil.attackers.baselines import Prior
-from meterveil.bench.behaviour import QUESTIONS
 from meterveil.data.simulation import Setup
 from meterveil.data.synthetic import decoy_library, household
 from meterveil.defenders.defence import find_defence

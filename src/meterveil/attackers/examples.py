@@ -33,7 +33,6 @@ class Scaling(NamedTuple):
     """One over the entropy of each target's state, bounded: rarer uses weigh more."""
 
     def reading(self, reading_w: FloatArray) -> FloatArray:
-        """Scale readings."""
         return np.asarray((reading_w - self.reading_shift_w) / self.reading_factor_w)
 
 
@@ -143,7 +142,6 @@ class Examples:
         )
 
     def batch(self, starts: IntArray) -> Batch:
-        """Gather the windows that begin at these minutes."""
         return self.mixed(starts, np.tile(starts, (len(self.power), 1)))
 
     def mixed(self, starts: IntArray, donors: IntArray) -> Batch:

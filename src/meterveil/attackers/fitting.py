@@ -26,6 +26,7 @@ from meterveil.attackers.protocol import Attacker
 from meterveil.attackers.registry import FLOORS, INFORMED, attacker, check_known, version_of
 from meterveil.core.rollout import Policy
 from meterveil.data.cache import cache_folder, household_digest, key_of, library_versions
+from meterveil.data.files import read_card
 from meterveil.data.household import Household
 from meterveil.data.simulation import Setup, mask
 from meterveil.errors import InputError
@@ -60,7 +61,6 @@ class Job(NamedTuple):
 
     @property
     def folder(self) -> Path:
-        """Folder of the stored fit."""
         return cache_folder() / "attackers" / f"{self.name}-{self.key()}"
 
     def key(self) -> str:
@@ -161,23 +161,14 @@ def save(folder: Path, name: str, targets: Sequence[str], fitted: Attacker, note
 
 def load(folder: Path) -> tuple[Attacker, dict[str, Any]]:
     """Read an attacker and its card; refuse a missing, foreign or altered file."""
+    again = "fit the attacker again"
+    card, _ = read_card(folder, (CARD, WEIGHTS), FORMAT, "fitted attacker", again)
     try:
-        card = json.loads((folder / CARD).read_text())
-        weights = (folder / WEIGHTS).read_bytes()
-    except (OSError, ValueError) as error:
-        raise InputError(f"{folder} holds no fitted attacker ({CARD} and {WEIGHTS}); {error}") from error
-    if not isinstance(card, dict) or card.get("format") != FORMAT:
-        raise InputError(f'{folder / CARD} is not a card of "format": "{FORMAT}"; fit the attacker again')
-    if hashlib.sha256(weights).hexdigest() != card.get("weights"):
-        raise InputError(f"{folder / WEIGHTS} is not the file that {CARD} was written for; fit it again")
-    try:
-        arrays = load_file(folder / WEIGHTS)
+        return attacker(card["attacker"]).restored(card["targets"], load_file(folder / WEIGHTS)), card
     except SafetensorError as error:
-        raise InputError(f"{folder / WEIGHTS} is damaged: {error}; fit the attacker again") from error
-    try:
-        return attacker(card["attacker"]).restored(card["targets"], arrays), card
+        raise InputError(f"{folder / WEIGHTS} is damaged: {error}; {again}") from error
     except (KeyError, RuntimeError, TypeError) as error:
-        raise InputError(f"{folder} was saved by another version: {error}; fit the attacker again") from error
+        raise InputError(f"{folder} was saved by another version: {error}; {again}") from error
 
 
 def _stored(folder: Path) -> Attacker | None:

@@ -12,9 +12,8 @@ import numpy as np
 import pandas as pd
 
 from meterveil import __version__
-from meterveil.audit.findings import Audit
+from meterveil.audit.findings import EVENT_W, MARGIN_W, Audit, Quiet
 from meterveil.audit.model import SHAPES, Model, Use
-from meterveil.audit.presence import EVENT_W, MARGIN_W, Quiet
 from meterveil.audit.submeters import SHIPPED, Trained
 from meterveil.core.arrays import FloatArray
 from meterveil.data import outputs

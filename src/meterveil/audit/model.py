@@ -5,8 +5,6 @@ A use is a run of minutes in which an appliance seems to be on, joined over shor
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,7 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from meterveil.core.arrays import BoolArray, FloatArray
+from meterveil.core.arrays import BoolArray, FloatArray, runs
+from meterveil.data.files import read_card
 from meterveil.errors import InputError, how_to_install
 
 SHIPPED = Path(__file__).parent / "models"
@@ -76,26 +75,18 @@ class Use(NamedTuple):
 
     @property
     def word(self) -> str:
-        """State the probability in words."""
         return next(word for least, word in WORDS if self.probability >= least)
 
     @property
     def is_sure(self) -> bool:
-        """Whether the use is called likely or almost certain."""
         return self.word != "unsure"
 
 
 def runs_of(on: BoolArray, shape: Shape) -> list[tuple[int, int]]:
     """List the uses in (minute,) on-minutes as half-open ranges."""
-    edges = np.flatnonzero(np.diff(on.astype(np.int8), prepend=0, append=0))
-    if len(edges) == 0:
-        return []
-    starts, ends = edges[::2], edges[1::2]
-    apart = starts[1:] - ends[:-1] > shape.pause_minutes
-    firsts, lasts = starts[np.append(True, apart)], ends[np.append(apart, True)]
     return [
         (int(start), int(end))
-        for start, end in zip(firsts, lasts, strict=True)
+        for start, end in zip(*runs(on, shape.pause_minutes), strict=True)
         if shape.least_minutes <= end - start <= shape.most_minutes
     ]
 
@@ -130,7 +121,6 @@ class Curve(NamedTuple):
     shift: float = 0.0
 
     def probability(self, score: FloatArray) -> FloatArray:
-        """Return the probability of each score."""
         return np.asarray(1.0 / (1.0 + np.exp(-np.clip(self.slope * score + self.shift, -40.0, 40.0))))
 
 
@@ -233,16 +223,7 @@ def bridged(aggregate_w: FloatArray) -> FloatArray:
 def load_model(folder: Path = SHIPPED) -> Model:
     """Load a model and its card; refuse missing, foreign and altered files."""
     advice = "reinstall meterveil, or train the model: python -m experiments.audit_training"
-    try:
-        card = json.loads((folder / CARD).read_text(encoding="utf-8"))
-        weights = (folder / WEIGHTS).read_bytes()
-    except (OSError, ValueError) as error:
-        missing = f"{folder} contains no audit model ({CARD} and {WEIGHTS})"
-        raise InputError(f"{missing}: {error}; {advice}") from error
-    if not isinstance(card, dict) or card.get("format") != FORMAT:
-        raise InputError(f'{folder / CARD} is not a card of "format": "{FORMAT}"; {advice}')
-    if hashlib.sha256(weights).hexdigest() != card.get("weights"):
-        raise InputError(f"{folder / WEIGHTS} is not the file that {CARD} was written for; {advice}")
+    card, weights = read_card(folder, (CARD, WEIGHTS), FORMAT, "audit model", advice)
     decisions = {
         name: Decision(part["cut"], Curve(*part["minute"]), Curve(*part["use"]))
         for name, part in card["decisions"].items()

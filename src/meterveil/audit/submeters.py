@@ -10,7 +10,7 @@ import numpy as np
 
 from meterveil.attackers.registry import needed_packages
 from meterveil.audit.model import OTHER, SHAPES, Model, agreeing, bridged, runs_of
-from meterveil.bench.metrics import event_detection, probability_detection
+from meterveil.bench.metrics import detection, event_counts, probability_detection
 from meterveil.core.arrays import FloatArray
 from meterveil.data.household import Household, kind
 from meterveil.data.protocols import ON_THRESHOLD_W, on_threshold_w
@@ -62,7 +62,7 @@ def score(name: str, truth_w: FloatArray, on: FloatArray, cut: float = 0.5) -> S
     """Compare predictions, on from `cut`, with a sub-meter; NaN where either is unknown."""
     threshold_w = on_threshold_w(name)
     minutes = probability_detection(truth_w, on, threshold_w, cut).f1
-    events = event_detection(truth_w, on, threshold_w, cut=cut).f1
+    events = detection(event_counts(truth_w, on, threshold_w, cut=cut)).f1
     known, shape = ~np.isnan(truth_w + on), SHAPES.get(kind(name), OTHER)
     true, detected = runs_of((truth_w >= threshold_w) & known, shape), runs_of((on >= cut) & known, shape)
     precision = int(agreeing(detected, true, len(on)).sum()) / max(len(detected), 1)

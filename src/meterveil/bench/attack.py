@@ -25,8 +25,7 @@ from meterveil.data.protocols import on_threshold_w
 from meterveil.data.splits import check_recorded
 from meterveil.plots.attack import predictions_figure
 
-VERSION = 1
-"""Version of the figures; raise it when a change alters the figures of an attack."""
+VERSION = 1  # raise it when a change alters the figures of an attack
 
 
 class Readings(NamedTuple):

@@ -153,7 +153,6 @@ def mean_over_appliances(table: pd.DataFrame, metric: str, column: str = "value"
 
 
 def _days(table: pd.DataFrame) -> str:
-    """Name the day that was read, or the number of days."""
     first, count = table.iloc[0], int(table["n_days"].max())
     if count > 1:
         return f"{count} {'held-out days' if first['days'] == 'held_out' else 'days'}"

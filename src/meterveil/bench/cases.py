@@ -14,7 +14,8 @@ from meterveil.bench.estimates import Estimate, deviation, estimate, is_harmful,
 from meterveil.bench.metrics import (
     FloatArray,
     delta,
-    event_detection,
+    detection,
+    event_counts,
     harm_sign,
     headline_percent,
     leak,
@@ -109,7 +110,6 @@ class Case:
 
     @property
     def is_harmful(self) -> bool:
-        """Whether the attacker got significantly worse."""
         return bool(is_harmful(self.metric, self.delta, self.p))
 
     def leak(self, prior: float) -> float:
@@ -239,7 +239,7 @@ def _day_scores(day: Household, prediction: Prediction, target: str) -> dict[str
     if target != AGGREGATE:
         threshold_w = on_threshold_w(target)
         scores["f1"] = power_detection(truth, watts, threshold_w).f1
-        scores["event_f1"] = event_detection(truth, watts, threshold_w).f1
+        scores["event_f1"] = detection(event_counts(truth, watts, threshold_w)).f1
         if target in prediction.on:
             probability = seen(prediction.on[target][0], reading_w)
             scores["f1_head"] = probability_detection(truth, probability, threshold_w).f1

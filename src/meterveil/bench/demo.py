@@ -14,7 +14,7 @@ from meterveil.bench.trial import Trial
 from meterveil.data.household import Household
 from meterveil.defenders import DEFAULT_DEFENCE
 from meterveil.defenders.defence import Defence, common_setup, find_defence
-from meterveil.defenders.random_equal import EQUAL
+from meterveil.defenders.random import EQUAL
 
 BUDGET_DAYS = 60.0
 """Simulated days that the manager learns from: a fifth of the paper's."""

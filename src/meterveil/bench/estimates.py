@@ -33,7 +33,7 @@ class Estimate(NamedTuple):
     high: float = float("nan")
 
 
-def estimate(by_day: FloatArray, statistic: Callable[[FloatArray], float], seed: int = 0) -> Estimate:
+def estimate(by_day: FloatArray, statistic: Callable[[FloatArray], float]) -> Estimate:
     """Compute a statistic of row means, with a confidence interval from a bootstrap over days.
 
     `by_day` is (row, day). Days are drawn together for all rows, and equally for every defence, so that
@@ -43,7 +43,7 @@ def estimate(by_day: FloatArray, statistic: Callable[[FloatArray], float], seed:
     days = by_day.shape[1]
     if days < FEWEST_DAYS:
         return Estimate(value)
-    draws = np.random.default_rng([seed, days]).multinomial(days, np.full(days, 1 / days), RESAMPLES)
+    draws = np.random.default_rng([0, days]).multinomial(days, np.full(days, 1 / days), RESAMPLES)
     drawn = np.array([statistic(row) for row in _weighted_means(by_day, draws)])
     tail = (100.0 - CONFIDENCE_PERCENT) / 2
     known = drawn[~np.isnan(drawn)]

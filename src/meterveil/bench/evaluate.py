@@ -38,8 +38,7 @@ from meterveil.defenders.none import NoDefence
 from meterveil.defenders.veil.policy import Logged, Veil
 from meterveil.errors import InputError
 
-VERSION = 1
-"""Version of the figures; raise it when a change alters the figures of an evaluation."""
+VERSION = 1  # raise it when a change alters the figures of an evaluation
 
 SEEDS = 5
 PRIOR = "prior"

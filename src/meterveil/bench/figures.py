@@ -184,18 +184,18 @@ def _headline_figures(base: Figure, result: Result, cases: tuple[Case, ...]) -> 
 
 
 def _battery_figures(base: Figure, result: Result) -> Iterator[Figure]:
+    def averaged(metric: str, by_day: FloatArray) -> Figure:
+        return with_value(base, metric, estimate(by_day.mean(axis=0)[None], mean), _spread(by_day))
+
     for metric, by_day in result.masked.physical._asdict().items():
-        yield with_value(base, metric, estimate(by_day.mean(axis=0)[None], mean), _spread(by_day))
+        yield averaged(metric, by_day)
     if certified := result.masked.certificate:
         bits = certified.bits.mean(axis=0)
-        yield with_value(base, "certified_bits", estimate(bits[None], mean), _spread(certified.bits))
+        yield averaged("certified_bits", certified.bits)
         yield with_value(base, "certified_bits_median", float(np.median(bits)))
         yield with_value(base, "certified_bits_p90", float(np.percentile(bits, 90.0)))
-        followed = 100.0 * (1.0 - certified.missed / certified.minutes)
-        yield with_value(base, "followed_percent", estimate(followed.mean(axis=0)[None], mean), _spread(followed))
-        yield with_value(
-            base, "rescues", estimate(certified.rescues.mean(axis=0)[None], mean), _spread(certified.rescues)
-        )
+        yield averaged("followed_percent", 100.0 * (1.0 - certified.missed / certified.minutes))
+        yield averaged("rescues", certified.rescues)
     if seconds := result.defence.training_seconds:
         yield with_value(base, "training_seconds", float(np.mean(seconds)))
 

@@ -120,7 +120,8 @@ def event_counts(
     prediction is in watts, or a probability with `cut` as its threshold. A true use is found by a
     predicted use that begins within the tolerance; each finds at most one, in the order of time. Left out
     are uses whose beginning is unseen (they run in the first minute, or after a minute that is NaN in either
-    array), and unmatched uses that begin within the tolerance of such a minute or of the record's ends.
+    array), and unmatched uses that begin within the tolerance of such a minute or of the record's ends. `detection`
+    turns the counts into scores.
     """
     shape = truth_w.shape[:-1]
     truth, predicted = (values.reshape(-1, truth_w.shape[-1]) for values in (truth_w, prediction))
@@ -134,17 +135,6 @@ def event_counts(
         predicted=(predicted_hit | predicted_starts & ~vague).sum(axis=-1).reshape(shape),
         true=(true_hit | true_starts & ~vague).sum(axis=-1).reshape(shape),
     )
-
-
-def event_detection(
-    truth_w: FloatArray,
-    prediction: FloatArray,
-    threshold_w: float,
-    tolerance_minutes: int = TOLERANCE_MINUTES,
-    cut: float | None = None,
-) -> Detection:
-    """Score single uses of an appliance, as `event_counts` counts them."""
-    return detection(event_counts(truth_w, prediction, threshold_w, tolerance_minutes, cut))
 
 
 def detection(counts: Counts) -> Detection:

@@ -5,25 +5,8 @@ of their own, and `runs.json`. Tables, leaderboards and claims are queries:
 
     meterveil results --where "defence=flat,threat=adaptive,metric=f1"
 
-| column | meaning |
-| --- | --- |
-| dataset, house | whose meter was read |
-| days | `paper` (the paper's test day), `held_out` (all held-out days, D16), a date, or `first..last` |
-| aggregate | `mains` or `submeters` (D2) |
-| defence | name of the defence; `a minus b` for a paired difference |
-| battery | capacity in kWh / power in kW / energy budget in kWh a day, such as `8/4/8` |
-| threat | `clean` (no defence), `fixed`, `adaptive` (D11); empty where no attacker takes part |
-| training | what the attackers learned from |
-| attacker | its name; `all` for a headline over cases, `strongest` for the one that reads most |
-| appliance | its name, `aggregate`, or `all` for the mean |
-| metric, value | the figure; empty where it could not be measured, and `note` says why |
-| change, p | value minus the figure without a defence, and the p value of a t-test over seeds (D9) |
-| spread | standard deviation over seeds, or over days where there is one seed |
-| low, high | 95 % confidence interval over days |
-| seeds, n_days | how many the figure is a mean of |
-| run | key of the run in `runs.json` |
-
-Labels are names to compare, never text to parse. The paper's figures are joined when the table is read.
+docs/design.md lists the columns. Labels are names to compare, never text to parse. The paper's figures are joined
+when the table is read.
 """
 
 from __future__ import annotations
@@ -54,7 +37,7 @@ SUBMITTED = "submitted"
 
 @dataclass(frozen=True)
 class Figure:
-    """One measured figure; see the module for what the columns mean."""
+    """One measured figure; docs/design.md says what the columns mean."""
 
     dataset: str
     house: int

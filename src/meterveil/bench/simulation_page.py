@@ -20,25 +20,30 @@ from meterveil.plots.simulation import day_figure, days_figure
 
 RUN_FILES = ("summary.json", "trace.parquet", "day.html")
 
-_HEADS = (
-    "known",
-    "moved kWh",
-    "end SoC",
-    "energy cost",
-    "wear",
-    "total cost",
-    "neutral cost",
-    "clipped min",
-    "RMS W",
-    "bits",
-)
+_COLUMNS = {
+    "known": ("known", ".1%"),
+    "moved kWh": ("throughput_kwh", ".2f"),
+    "end SoC": ("soc_end", ".0%"),
+    "energy cost": ("energy_cost", "z.2f"),
+    "wear": ("degradation_cost", "z.2f"),
+    "total cost": ("total_cost", "z.2f"),
+    "neutral cost": ("soc_neutral_cost", "z.2f"),
+    "clipped min": ("clipped_minutes", ","),
+    "RMS W": ("rms_w", ",.0f"),
+    "bits": ("certified_bits", ",.1f"),
+}
+"""Head of a column -> field of the figures and its format."""
 _VISIBLE_W = 50.0
 """Difference between load and meter that counts as a change of the reading."""
 
 
 def figure_rows(named: Mapping[str, Figures]) -> list[list[str]]:
     """Write the figures of runs or days as a table, its head first."""
-    return [["", *_HEADS], *([name, *_cells(row)] for name, row in named.items())]
+    rows = [["", *_COLUMNS]]
+    for name, row in named.items():
+        values = [(getattr(row, field), form) for field, form in _COLUMNS.values()]
+        rows.append([name, *("-" if value is None else format(value, form) for value, form in values)])
+    return rows
 
 
 def write_run(run: Run, folder: Path, read: Section | None = None, found: Mapping[str, Any] | None = None) -> Path:
@@ -133,21 +138,6 @@ def explain(run: Run) -> str:
         f"day with the same charge. Load: {run.aggregate}. Times are local, {run.minutes.tz}. "
         + sentences((*run.notes, *run.doubts()))
     )
-
-
-def _cells(row: Figures) -> list[str]:
-    return [
-        f"{row.known:.1%}",
-        f"{row.throughput_kwh:.2f}",
-        f"{row.soc_end:.0%}",
-        f"{row.energy_cost:z.2f}",
-        f"{row.degradation_cost:z.2f}",
-        f"{row.total_cost:z.2f}",
-        f"{row.soc_neutral_cost:z.2f}",
-        f"{row.clipped_minutes:,}",
-        f"{row.rms_w:,.0f}",
-        "-" if row.certified_bits is None else f"{row.certified_bits:,.1f}",
-    ]
 
 
 def _kw(watts: Any) -> str:

@@ -70,7 +70,6 @@ class HouseDays:
 
     @property
     def key(self) -> tuple[Dataset, int]:
-        """Data set and number of the house."""
         return self.dataset, self.house
 
 

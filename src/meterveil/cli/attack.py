@@ -13,6 +13,7 @@ import typer
 
 from meterveil.cli import options as opt
 from meterveil.cli.base import check_can_fit
+from meterveil.cli.tables import show_file, show_table, steps
 from meterveil.data.files import data_folder
 from meterveil.errors import InputError
 
@@ -57,7 +58,6 @@ def attack(
 ) -> None:
     """Fit attackers, score what they read from the meter, and write the figures and a page."""
     from meterveil.bench.attack_page import FILES, write_attack
-    from meterveil.cli.tables import show_file
     from meterveil.data import outputs
     from meterveil.plots import check_picture
 
@@ -113,7 +113,6 @@ def _attack(
     from meterveil.bench import results
     from meterveil.bench.attack import day_figure, read, run_of, strength_figures
     from meterveil.bench.attack_page import heading, strength_chart, strength_rows
-    from meterveil.cli.tables import show_table, steps
     from meterveil.plots import save
 
     with steps(len(names), "fitting attackers") as done:
@@ -131,10 +130,8 @@ def _attack(
 
 
 def _recorded(name: str, folder: Path) -> list[pd.DataFrame]:
-    """Find and print the recorded attacks on a data set."""
     from meterveil.bench import results
     from meterveil.bench.attack_page import heading, strength_rows, strength_tables
-    from meterveil.cli.tables import show_table
     from meterveil.data.protocols import protocol
 
     dataset = protocol(name).dataset
@@ -158,7 +155,6 @@ def _names(text: str) -> tuple[str, ...]:
 
 
 def _check_options(given: Mapping[str, object]) -> None:
-    """Refuse options that would be ignored."""
     for option, others in _EXCLUDES.items():
         unwanted = [other for other in others if given[option] and given[other]]
         if unwanted:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from meterveil.cli import options as opt
+from meterveil.cli.tables import show_file, show_line, show_notes, show_table, steps
 from meterveil.errors import how_to_install
 
 if TYPE_CHECKING:
@@ -45,7 +46,6 @@ def audit(
     from meterveil.audit.findings import audit as read
     from meterveil.audit.findings import cut_out, load_any, load_undefended
     from meterveil.audit.model import load_model
-    from meterveil.cli.tables import show_file
     from meterveil.data import outputs
     from meterveil.data.splits import check_recorded
 
@@ -72,7 +72,6 @@ def audit(
 def _train(household: Household, model: Model, seed: int, thorough: bool) -> Trained | None:
     """Train attackers on sub-meters, where there are any and the packages are installed."""
     from meterveil.audit.submeters import QUICK, THOROUGH, metered, missing_extra, train_and_score
-    from meterveil.cli.tables import show_notes, steps
 
     if not metered(household).appliances_w:
         return None
@@ -87,7 +86,6 @@ def _train(household: Household, model: Model, seed: int, thorough: bool) -> Tra
 
 def _show(result: Audit, trained: Trained | None) -> None:
     from meterveil.audit.audit_page import coarse_warning, headline, score_rows, use_rows
-    from meterveil.cli.tables import show_line, show_notes, show_table
 
     show_notes(result.household.notes)
     show_line(f"{result.household.name}: {headline(result)}")
@@ -102,7 +100,6 @@ def _show(result: Audit, trained: Trained | None) -> None:
 def _compare(result: Audit, undefended: Household, model: Model) -> None:
     """Print what the same days show without the battery."""
     from meterveil.audit import before_after as reader
-    from meterveil.cli.tables import show_line, show_table
 
     found = reader.compare(model, undefended.aggregate_w, result.household.aggregate_w)
     show_table(reader.found_rows(found, undefended.aggregate_w), reader.TITLE)

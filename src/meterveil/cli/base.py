@@ -13,6 +13,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from meterveil.cli.options import spoken
+from meterveil.cli.tables import show_notes
 from meterveil.errors import InputError, how_to_install
 from meterveil.plugins import ATTACKER_GROUP, DEFENCE_GROUP, Group, is_extended, left_out, offered_names
 
@@ -24,7 +25,6 @@ class Verb(TyperCommand):
     """Command whose help shows flags without a type."""
 
     def get_params(self, ctx: Any) -> list[Any]:
-        """Return all parameters, `--help` included."""
         return _flags_without_type(super().get_params(ctx))
 
 
@@ -40,8 +40,6 @@ class PluginVerb(Verb):
 
     def invoke(self, ctx: Any) -> Any:
         """Warn first of what an installed package offers but cannot be used."""
-        from meterveil.cli.tables import show_notes  # noqa: PLC0415  the help needs no table
-
         for group in _OWN_NAMES:
             if is_extended(group):
                 show_notes([*left_out(group, _own_names(group)).values()], err=True)
@@ -73,7 +71,6 @@ class Verbs(typer.Typer):
         )
 
     def command(self, name: str | None = None, **options: Any) -> Callable[[Any], Any]:
-        """Register a function as a verb."""
         return super().command(name, **{"cls": Verb, **options})
 
 

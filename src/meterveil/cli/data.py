@@ -11,6 +11,7 @@ import typer
 
 from meterveil.cli import options as opt
 from meterveil.cli.base import Verbs
+from meterveil.cli.tables import show_file, show_line, show_notes, show_table
 from meterveil.errors import InputError
 
 if TYPE_CHECKING:
@@ -37,7 +38,6 @@ def show_readings(
 ) -> None:
     """Show the coverage of a household, channel by channel, its time zone, and a picture of one day."""
     from meterveil.bench.simulation import first_day
-    from meterveil.cli.tables import show_file
     from meterveil.data import outputs
     from meterveil.data.load import houses, load
     from meterveil.data.splits import check_recorded
@@ -61,15 +61,12 @@ def show_readings(
 
 
 def _list_houses(path: str, houses: dict[int, tuple[str, ...]]) -> None:
-    from meterveil.cli.tables import show_line, show_table
-
     rows = [[str(number), ", ".join(names) or "(see --house)"] for number, names in houses.items()]
     show_table([["house", "sub-meters"], *rows], path, ["sub-meters"])
     show_line(f"choose one: meterveil data show {path} --house {next(iter(houses))}")
 
 
 def _describe(household: Household) -> None:
-    from meterveil.cli.tables import show_line, show_notes, show_table
     from meterveil.data.coverage import general_notes
     from meterveil.plots.household import channel_rows, gap_rows
 
@@ -93,7 +90,6 @@ def build(
     out: Annotated[Path, typer.Option(help="JSON file to write.")] = Path("out/signatures.json"),
 ) -> None:
     """Build a library of ten signatures from the training days of UK-DALE houses 1 and 2."""
-    from meterveil.cli.tables import show_file, show_line
     from meterveil.data import outputs
     from meterveil.data.files import data_folder
     from meterveil.data.signatures import SIZE, read_houses, save
@@ -117,7 +113,6 @@ def show_library(
     out: Annotated[Path, typer.Option(help="Picture to write: .html, .png or .svg.")] = Path("out/signatures.html"),
 ) -> None:
     """List the signatures of a library and draw them."""
-    from meterveil.cli.tables import show_file
     from meterveil.data import outputs
     from meterveil.data.signatures import read
     from meterveil.plots.html import check_picture, save
@@ -133,7 +128,6 @@ def show_library(
 
 
 def _show_library(collection: Collection) -> None:
-    from meterveil.cli.tables import show_line, show_table
     from meterveil.data.signatures import SUB_LIBRARIES
 
     head = ["signature", "recorded", "minutes", "median W", "std W", "peak W", "kWh"]

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from meterveil.cli import options as opt
 from meterveil.cli.base import check_installed
+from meterveil.cli.tables import show_file, show_line, show_table, steps
 from meterveil.cli.train import NEEDED, Source, learn
 
 
@@ -17,7 +18,6 @@ def demo(seed: opt.Seed = 0, out: opt.Out = Path("out/demo")) -> None:
     from meterveil.bench.demo import conclusion, demo_defences, demo_rows, demo_title, measure
     from meterveil.bench.evaluation_page import FILES, title_of, write_evaluation
     from meterveil.bench.trial import synthetic_trial
-    from meterveil.cli.tables import show_file, show_line, show_table, steps
     from meterveil.data import outputs
     from meterveil.data.load import load
 
@@ -36,7 +36,6 @@ def demo(seed: opt.Seed = 0, out: opt.Out = Path("out/demo")) -> None:
 def _train(seed: int, folder: Path) -> Path:
     """Train the manager, in place of an earlier demo's."""
     from meterveil.bench.demo import BUDGET_DAYS, PROBE
-    from meterveil.cli.tables import show_line
     from meterveil.defenders.run_folder import make_room
     from meterveil.defenders.training_settings import manager_settings
 

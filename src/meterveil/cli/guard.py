@@ -14,6 +14,7 @@ from typing import Annotated, Any
 import typer
 
 from meterveil.cli.base import Verbs, check_installed
+from meterveil.cli.tables import show_file, show_line, show_table
 from meterveil.errors import InputError
 
 NEEDED = ("paho", "pymodbus", "starlette", "uvicorn", "websockets")
@@ -55,7 +56,6 @@ def init(
 ) -> None:
     """Write a settings file to start from; looks for a broker and for likely entities, and connects to nothing else."""
     check_installed("the guard", NEEDED, "live")
-    from meterveil.cli.tables import show_file, show_line
     from meterveil.live.setup import Found, find_broker, find_entities, find_home_assistant, settings_text
 
     if config.exists():
@@ -88,7 +88,6 @@ def check(
 ) -> None:
     """Check the settings and every connection, read-only; with --step also signs, dead time and response."""
     check_installed("the guard", NEEDED, "live")
-    from meterveil.cli.tables import show_line, show_table
     from meterveil.live.checkup import STEP_W, look, step_battery, verdict
     from meterveil.live.config import home_of, read_config
     from meterveil.live.drivers import build_ports, close_ports
@@ -118,7 +117,6 @@ def export(
     config: Settings = Path("guard.toml"),
 ) -> None:
     """Write all stored minutes to a Parquet file."""
-    from meterveil.cli.tables import show_file, show_line
     from meterveil.live.config import read_config
     from meterveil.live.guard import store_path
     from meterveil.live.store import export_parquet
@@ -135,7 +133,6 @@ def snapshot(
     """Write the states and events of the last two days for a bug report; it holds no secret."""
     import json
 
-    from meterveil.cli.tables import show_file
     from meterveil.live.config import read_config
     from meterveil.live.guard import store_path
     from meterveil.live.store import Store

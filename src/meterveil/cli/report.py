@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from meterveil.cli import options as opt
+from meterveil.cli.tables import show_file, show_line, show_notes, show_table
 from meterveil.errors import InputError
 
 Results = Annotated[Path, typer.Option(help="Folder of results.")]
@@ -41,7 +42,6 @@ def report(
     from meterveil.bench.report.comparison import missing
     from meterveil.bench.report.report_page import read_report, write_leaderboards, write_report
     from meterveil.bench.results import read_runs
-    from meterveil.cli.tables import show_file, show_notes, show_table
 
     if against:
         _compare(results, against)
@@ -79,7 +79,6 @@ def submit(
 ) -> None:
     """Check results, list what is missing for the leaderboard, and copy them to results/submitted/NAME."""
     from meterveil.bench.submission import read_submission, write_submission
-    from meterveil.cli.tables import show_line, show_table
 
     submission = read_submission(folder)
     if submission.problems:
@@ -96,7 +95,6 @@ def submit(
 def _compare(here: Path, there: Path) -> None:
     """Show on which figures two folders agree; end with status 1 where they differ."""
     from meterveil.bench.results import diff, read
-    from meterveil.cli.tables import show_notes, show_table
 
     difference = diff(read(here), read(there))
     if not difference.shared:

@@ -13,11 +13,12 @@ import typer
 
 from meterveil.cli import options as opt
 from meterveil.cli.base import check_installed
+from meterveil.cli.tables import progress, show_file, show_line, show_table
 from meterveil.cli.train import NEEDED
 from meterveil.errors import InputError
 
 if TYPE_CHECKING:
-    from meterveil.bench.reproduce.experiments import Entry
+    from meterveil.bench.reproduce.cells import Entry
     from meterveil.bench.reproduce.plan import Plan
     from meterveil.bench.reproduce.runner import Engine
     from meterveil.bench.reproduce.workspace import Workspace
@@ -61,7 +62,7 @@ def reproduce(
     """
     from dataclasses import replace
 
-    from meterveil.bench.reproduce.experiments import FULL, QUICK, choose
+    from meterveil.bench.reproduce.cells import FULL, QUICK, choose
 
     effort = QUICK if quick else FULL
     threats = opt.listed(threat)
@@ -140,7 +141,6 @@ def _run(made: Plan, engine: Engine) -> None:
     from rich.console import Console
 
     from meterveil.bench.reproduce.plan import reproduce as run
-    from meterveil.cli.tables import progress
 
     console, failures = Console(stderr=True), 0
     try:
@@ -161,8 +161,6 @@ def _run(made: Plan, engine: Engine) -> None:
 
 
 def _show_status(entries: Sequence[Entry], made: Plan) -> None:
-    from meterveil.cli.tables import show_file, show_line, show_table
-
     groups: dict[tuple[str, str, str], Counter[str]] = {}
     for entry in entries:
         group = (entry.table, entry.cell.dataset, str(entry.cell.threat))
@@ -182,7 +180,6 @@ def _show_status(entries: Sequence[Entry], made: Plan) -> None:
 
 def _show_list(entries: Sequence[Entry]) -> None:
     from meterveil.bench.reproduce.experiments import TABLES
-    from meterveil.cli.tables import show_table
 
     rows = [["table", "content", "data sets", "threats", "rows"]]
     for name in dict.fromkeys(entry.table for entry in entries):

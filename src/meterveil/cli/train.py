@@ -12,6 +12,7 @@ import typer
 
 from meterveil.cli import options as opt
 from meterveil.cli.base import check_installed
+from meterveil.cli.tables import progress, show_file, show_table
 from meterveil.data.files import data_folder
 from meterveil.errors import InputError
 
@@ -184,7 +185,6 @@ def export(
     A bundle acts with NumPy only. Signatures, battery and tariff of a training are kept unless given.
     """
     from meterveil.bench.simulation import defence_for
-    from meterveil.cli.tables import show_file
     from meterveil.data import settings
     from meterveil.defenders.bundle_export import card_of, export_bundle
     from meterveil.defenders.defence import common_setup
@@ -201,7 +201,6 @@ def export(
 def learn(settings: Settings, source: Source, out: Path) -> TrainedRun:
     """Train, or continue the training in the folder, with a progress bar."""
     from meterveil.bench.results import current_commit
-    from meterveil.cli.tables import progress
     from meterveil.defenders.training_settings import ManagerSettings
 
     setup = source.setup()
@@ -241,8 +240,6 @@ def learn(settings: Settings, source: Source, out: Path) -> TrainedRun:
 
 
 def _show(run: TrainedRun, out: Path) -> None:
-    from meterveil.cli.tables import show_file, show_table
-
     figures, last = run.document["figures"], run.document["curve"][-1]
     if run.method == MANAGER:
         probe = run.document["probe"]

@@ -35,7 +35,6 @@ class AttackerCase:
         return self.fit(home(days=3))
 
     def fit(self, household: Household, targets: Sequence[str] = TARGETS, seed: int = 0) -> Attacker:
-        """Build an attacker and fit it."""
         return self.build().fit([household], targets, np.random.default_rng(seed))
 
 

@@ -22,7 +22,7 @@ from meterveil.errors import InputError
 class Library:
     """K signatures; built with `Library.of`."""
 
-    watts: FloatArray  # (K + 1, longest + 1), zero behind each signature's end; the last row is empty
+    watts: FloatArray  # (K + 1, longest + 1), zero after each signature's end; the last row is empty
     lengths: IntArray  # (K + 1,) minutes; the empty signature lasts one
     names: tuple[str, ...]  # (K,) appliance of each signature
     source: str
@@ -68,11 +68,6 @@ class Library:
     def signatures(self) -> list[tuple[str, FloatArray]]:
         """Return the (name, watts per minute) pairs without padding."""
         return [(name, self.watts[k, : self.lengths[k]]) for k, name in enumerate(self.names)]
-
-    def subset(self, keep: Sequence[int]) -> Library:
-        """Build a smaller library of these signatures, in this order."""
-        mine = self.signatures()
-        return Library.of([mine[k] for k in keep], self.source)
 
     def to_json(self) -> str:
         """Write the library as JSON text, watts rounded to a milliwatt."""

@@ -63,7 +63,6 @@ class Trace(NamedTuple):
 
     @property
     def meter_w(self) -> FloatArray:
-        """Meter reading: load plus battery power."""
         return self.load_w + self.power_w
 
 

@@ -34,7 +34,6 @@ class Scenario:
 
     @property
     def batch(self) -> int:
-        """Number of rows."""
         return len(self.load_w)
 
     @property

@@ -51,7 +51,6 @@ class Bands:
             raise InputError(f"tariff prices are {self.prices}; give finite numbers per kWh")
 
     def price(self, minute_of_day: IntArray, utc_minute: IntArray) -> FloatArray:
-        """Return the price of each minute's band."""
         del utc_minute
         band = np.searchsorted(self.starts, minute_of_day, side="right") - 1
         return np.asarray(self.prices, dtype=np.float64)[band]
@@ -109,7 +108,7 @@ def usual_price(tariff: Tariff, every_minutes: int = 30) -> FloatArray:
 class Cost(NamedTuple):
     """Cost of the battery's power, beyond what the household pays without it."""
 
-    energy: FloatArray  # (batch,) may be negative: bought cheap, used dear
+    energy: FloatArray  # (batch,) may be negative: bought at a low price, used at a high one
     degradation: FloatArray  # (batch,)
     soc_neutral: FloatArray  # (batch,) energy + degradation + refilling to the SoC of the start
 

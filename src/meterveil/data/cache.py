@@ -11,7 +11,6 @@ import hashlib
 import json
 import os
 import sys
-import tempfile
 from collections.abc import Callable, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -22,6 +21,8 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from meterveil.data.household import Series
+from meterveil.data.outputs import write_whole
+from meterveil.errors import InputError
 
 if TYPE_CHECKING:
     from meterveil.data.household import Household
@@ -79,7 +80,7 @@ def cached(path: Path, key: str, read: Callable[[], Series]) -> Series:
     if known is not None:
         return known
     series = read()
-    with contextlib.suppress(OSError):
+    with contextlib.suppress(InputError):
         _store(entry, series)
     return series
 
@@ -108,15 +109,7 @@ def _load(entry: Path) -> Series | None:
 
 
 def _store(entry: Path, series: Series) -> None:
-    """Write to a temporary file and rename it, so that no reader sees half an entry."""
-    entry.parent.mkdir(parents=True, exist_ok=True)
     table = pa.table({"minute": series.minute, "watts": series.watts})
     table = table.replace_schema_metadata({"notes": json.dumps(series.notes)})
-    descriptor, temporary = tempfile.mkstemp(dir=entry.parent, suffix=".part")
-    os.close(descriptor)
-    try:
-        plain = {"compression": "none", "use_dictionary": False, "write_statistics": False}
-        parquet.write_table(table, temporary, column_encoding=ENCODING, **plain)
-        Path(temporary).replace(entry)
-    finally:
-        Path(temporary).unlink(missing_ok=True)
+    plain = {"compression": "none", "use_dictionary": False, "write_statistics": False}
+    write_whole(entry, lambda half: parquet.write_table(table, half, column_encoding=ENCODING, **plain))

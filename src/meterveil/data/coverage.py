@@ -8,7 +8,7 @@ from datetime import date
 import numpy as np
 import pandas as pd
 
-from meterveil.core.arrays import BoolArray, FloatArray, IntArray
+from meterveil.core.arrays import BoolArray, FloatArray, runs
 from meterveil.data.household import AGGREGATE, Household, Unit
 
 LITTLE_KNOWN = 0.2
@@ -74,7 +74,7 @@ def longest_gaps(household: Household, count: int = 5) -> list[Gap]:
     """Find the longest runs of unknown minutes; channels that miss the same minutes share a gap."""
     missing: dict[tuple[int, int], list[str]] = {}
     for name, watts in all_channels(household).items():
-        for start, stop in zip(*events(np.isnan(watts)), strict=True):
+        for start, stop in zip(*runs(np.isnan(watts)), strict=True):
             missing.setdefault((int(start - stop), int(start)), []).append(name)
     longest = sorted(missing)[:count]
     return [Gap(tuple(missing[run]), household.minutes[run[1]], -run[0]) for run in longest]
@@ -96,16 +96,6 @@ def by_day(household: Household) -> tuple[list[date], FloatArray]:
     every = all_channels(household).values()
     known = [np.add.reduceat(~np.isnan(watts), starts, dtype=np.int64) for watts in every]
     return [stamp.date() for stamp in midnights[starts]], np.stack(known) / lengths
-
-
-def events(on: BoolArray, pause_min: int = 0) -> tuple[IntArray, IntArray]:
-    """Find the first minute of each event and the minute after its last; short pauses belong to the event."""
-    edges = np.diff(np.concatenate([[0], on.astype(np.int64), [0]]))
-    starts, stops = np.flatnonzero(edges == 1), np.flatnonzero(edges == -1)
-    apart = starts[1:] - stops[:-1] > pause_min
-    first, last = np.ones(starts.size, dtype=bool), np.ones(starts.size, dtype=bool)
-    first[1:], last[:-1] = apart, apart
-    return starts[first], stops[last]
 
 
 def _mean(values: FloatArray | BoolArray) -> float:

@@ -110,7 +110,6 @@ def is_number_column(column: pa.ChunkedArray) -> bool:
 
 
 def _parquet(path: Path) -> pa.parquet.ParquetFile | None:
-    """Open a Parquet file, told from text by its name."""
     if path.suffix.lower() not in (".parquet", ".pq"):
         return None
     try:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 from pathlib import Path
+from typing import Any
 
 from meterveil.errors import InputError, did_you_mean
 
@@ -54,3 +57,18 @@ def data_folder(data: str | Path | None = None, *, or_file: bool = False) -> Pat
     if not os.access(chosen, os.R_OK, effective_ids=os.access in os.supports_effective_ids):
         raise InputError(f"cannot read {chosen}: Permission denied; check its permissions")
     return Path(chosen)
+
+
+def read_card(folder: Path, names: tuple[str, str], form: str, what: str, advice: str) -> tuple[dict[str, Any], bytes]:
+    """Read card and weights of a model, two files of these names; refuse missing, foreign and altered ones."""
+    card_file, weights_file = names
+    try:
+        card = json.loads((folder / card_file).read_text(encoding="utf-8"))
+        weights = (folder / weights_file).read_bytes()
+    except (OSError, ValueError) as error:
+        raise InputError(f"{folder} holds no {what} ({card_file} and {weights_file}): {error}; {advice}") from error
+    if not isinstance(card, dict) or card.get("format") != form:
+        raise InputError(f'{folder / card_file} is not a card of "format": "{form}"; {advice}')
+    if hashlib.sha256(weights).hexdigest() != card.get("weights"):
+        raise InputError(f"{folder / weights_file} is not the file that {card_file} was written for; {advice}")
+    return card, weights

@@ -75,7 +75,6 @@ class Household:
 
     @property
     def timezone(self) -> str:
-        """Name of the time zone in which this household's civil days begin and end."""
         return str(self.minutes.tz)
 
     def days(self) -> list[date]:
@@ -111,7 +110,6 @@ class Household:
         return replace(self, appliances_w={name: self.appliances_w[name] for name in wanted})
 
     def coverage(self) -> dict[str, float]:
-        """Return the share of known minutes of the aggregate and each appliance."""
         channels = {"aggregate": self.aggregate_w, **self.appliances_w}
         return {name: float(np.mean(~np.isnan(watts))) for name, watts in channels.items()}
 
@@ -128,7 +126,7 @@ class Household:
         notes = (*self.notes, "aggregate is the sum of the sub-meters")
         return replace(self, aggregate_w=total, units=units, notes=notes, aggregate="submeters")
 
-    def metered_actively(self, power_factor: float = REST_POWER_FACTOR) -> Household:
+    def metered_actively(self) -> Household:
         """Estimate the active power of a meter that reads apparent power (`aggregate="active"`).
 
         Sub-meters read active power; the rest of the load counts by its power factor.
@@ -140,9 +138,9 @@ class Household:
                 "power to estimate; use the mains reading"
             )
         rest = np.maximum(self.aggregate_w - known.aggregate_w, 0.0)
-        note = f"aggregate is estimated: the sub-meters plus {power_factor:g} of the apparent power of the rest"
+        note = f"aggregate is estimated: the sub-meters plus {REST_POWER_FACTOR:g} of the apparent power of the rest"
         units: dict[str, Unit] = {**self.units, "aggregate": "W"}
-        total = known.aggregate_w + power_factor * rest
+        total = known.aggregate_w + REST_POWER_FACTOR * rest
         return replace(self, aggregate_w=total, units=units, notes=(*self.notes, note), aggregate="active")
 
     def metered_by(self, aggregate: Aggregate) -> Household:
@@ -248,7 +246,6 @@ def to_household(
     timezone: str,
     units: Mapping[str, Unit] | None = None,
     notes: tuple[str, ...] = (),
-    max_fill_minutes: int = MAX_FILL_MINUTES,
 ) -> Household:
     """Put channels on the consecutive minutes that the aggregate spans, short gaps filled.
 
@@ -271,7 +268,7 @@ def to_household(
             raise InputError(f"{name}: {key} is all gaps; leave it out or give a file with readings")
     first = int(min(series.minute[0] for series in spanning.values()))
     last = int(max(series.minute[-1] for series in spanning.values()))
-    channels = {key: fill_short_gaps(series, max_fill_minutes) for key, series in given.items()}
+    channels = {key: fill_short_gaps(series) for key, series in given.items()}
     watts = {key: _on_grid(f"{name}: {key}", series, first, last) for key, series in channels.items()}
     household = Household(
         name=name,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 from typing import Any, Literal
@@ -43,15 +42,6 @@ KIND_BY_SUFFIX: dict[str, Kind] = {
 REFIT_FILE = re.compile(r"clean_?house_?\d+\.csv", re.IGNORECASE)
 
 
-@dataclass(frozen=True)
-class Source:
-    """Kind of a data source and the houses in it."""
-
-    kind: Kind
-    houses: tuple[int, ...]
-    """Numbers of its houses; empty where the source is one household without a number."""
-
-
 def load(path: str | Path, house: int | None = None, **options: Any) -> Household:
     """Read a household from any source.
 
@@ -75,11 +65,6 @@ def load_protocol(folder: Path, protocol: Protocol) -> Household:
         return load(path, protocol.house, appliances=summed, aggregate="submeters")
     household = load(path, protocol.house)
     return household.select(summed).metered_actively() if protocol.aggregate == "active" else household
-
-
-def describe(path: str | Path) -> Source:
-    """Return the kind of a source and its houses, without reading them."""
-    return Source(find_kind(path), tuple(houses(path)))
 
 
 def houses(path: str | Path) -> dict[int, tuple[str, ...]]:

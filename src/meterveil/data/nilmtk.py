@@ -187,7 +187,6 @@ def _submeters(
 
 
 def _read_meter(file: Path, store: Any, house: int, meter: int) -> tuple[Series, Unit]:
-    """Read the power of a meter and its unit; active power is preferred."""
     group = store[f"building{house}/elec/meter{meter}"]
     table, where = group["table"], f"{file}: {group.name}"
     if table.dtype.names is None or not {"index", "values_block_0"} <= set(table.dtype.names):

@@ -10,7 +10,7 @@ from datetime import date
 from typing import Literal
 
 from meterveil.data.household import Aggregate, Household, kind
-from meterveil.data.splits import HELD_OUT_DAYS, Days, Split, day_range, held_out_days, split_days
+from meterveil.data.splits import HELD_OUT_DAYS, Days, day_range, held_out_days, only_days, training_and_validation_days
 from meterveil.errors import InputError
 
 Dataset = Literal["ukdale", "redd", "refit"]
@@ -56,9 +56,9 @@ class Protocol:
         """Sub-meters that make up the load or a part of it; none for the mains channel."""
         return () if self.aggregate == "mains" else self.many_day_targets
 
-    def split(self, household: Household) -> Split:
-        """Split the household's days by this protocol."""
-        return split_days(household, self.training, self.test)
+    def split(self, household: Household) -> tuple[Days, Days]:
+        """Split the training days into those that train and the last fifth, which validates."""
+        return training_and_validation_days(only_days(household, self.training))
 
     def held_out(self, household: Household, min_days: int = HELD_OUT_DAYS) -> Days:
         """List the well covered days of the same house outside training and validation (D16)."""
@@ -107,28 +107,19 @@ REDD_HOUSE2 = Protocol(
 
 PROTOCOLS: dict[str, Protocol] = {"ukdale": UKDALE_HOUSE1, "redd": REDD_HOUSE2}
 
-_UKDALE_2_TARGETS = ("fridge", "kettle", "microwave", "dishwasher", "washing_machine")
-_REFIT_2_TARGETS = ("kettle", "microwave", "dishwasher", "washing_machine")
+
+def _further(dataset: Dataset, house: int, training: Days, *targets: str) -> Protocol:
+    return Protocol(dataset, house, training, (), targets, (), targets)
+
+
+_UKDALE_2_DAYS = day_range(date(2013, 5, 21), date(2013, 5, 31))
+_REFIT_2_DAYS = (*day_range(date(2014, 3, 2), date(2014, 3, 10)), date(2014, 3, 11), date(2014, 3, 12))
 
 FURTHER_HOUSES: dict[tuple[str, int], Protocol] = {
-    ("ukdale", 2): Protocol(
-        dataset="ukdale",
-        house=2,
-        training=day_range(date(2013, 5, 21), date(2013, 5, 31)),
-        test=(),
-        targets=_UKDALE_2_TARGETS,
-        paper_names=(),
-        many_day_targets=_UKDALE_2_TARGETS,
+    ("ukdale", 2): _further(
+        "ukdale", 2, _UKDALE_2_DAYS, "fridge", "kettle", "microwave", "dishwasher", "washing_machine"
     ),
-    ("refit", 2): Protocol(
-        dataset="refit",
-        house=2,
-        training=(*day_range(date(2014, 3, 2), date(2014, 3, 10)), date(2014, 3, 11), date(2014, 3, 12)),
-        test=(),
-        targets=_REFIT_2_TARGETS,
-        paper_names=(),
-        many_day_targets=_REFIT_2_TARGETS,
-    ),
+    ("refit", 2): _further("refit", 2, _REFIT_2_DAYS, "kettle", "microwave", "dishwasher", "washing_machine"),
 }
 """Data set and house -> protocol beyond the paper: the first ten well-covered days in use train."""
 
@@ -151,7 +142,7 @@ REDD_EVALUATION_DAYS = (
 )
 """Rows of the paper's table of held-out days on REDD, in its order."""
 
-LIBRARY_DAYS: dict[int, Days] = {1: UKDALE_HOUSE1.training, 2: day_range(date(2013, 5, 21), date(2013, 5, 31))}
+LIBRARY_DAYS: dict[int, Days] = {1: UKDALE_HOUSE1.training, 2: _UKDALE_2_DAYS}
 """UK-DALE house -> days of the signature library; of house 2, its first ten whole days (D15)."""
 
 

@@ -17,11 +17,12 @@ from typing import Any
 
 import numpy as np
 
+from meterveil.core.arrays import runs
 from meterveil.core.decoys import Library
 from meterveil.data import outputs, synthetic
 from meterveil.data.files import read_text
 from meterveil.data.household import FloatArray, Household, kind
-from meterveil.data.load import describe, houses, load
+from meterveil.data.load import find_kind, houses, load
 from meterveil.data.protocols import LIBRARY_DAYS, ON_THRESHOLD_W, UKDALE_EVALUATION_DAYS, on_threshold_w
 from meterveil.data.splits import Days, consecutive_pieces
 from meterveil.errors import InputError
@@ -57,12 +58,10 @@ class Signature:
 
     @property
     def median_w(self) -> float:
-        """Median over the minutes."""
         return float(np.median(self.watts))
 
     @property
     def std_w(self) -> float:
-        """Standard deviation over the minutes."""
         return float(np.std(self.watts))
 
     @property
@@ -94,13 +93,11 @@ def find_events(watts: FloatArray, threshold_w: float) -> list[tuple[int, int]]:
 
     A run next to an unknown minute, or at the edge of the record, is left out: its end is unknown.
     """
-    on = np.concatenate([[False], watts >= threshold_w, [False]])
-    runs = np.flatnonzero(np.diff(on)).reshape(-1, 2)
+    starts, ends = runs(watts >= threshold_w)
     framed = np.concatenate([[np.nan], watts, [np.nan]])
-    before_w, after_w = framed[runs[:, 0]], framed[runs[:, 1] + 1]
+    before_w, after_w = framed[starts], framed[ends + 1]
     whole = np.isfinite(before_w) & np.isfinite(after_w)
-    starts = runs[:, 0] - (before_w >= PARTLY_ON_W)
-    ends = runs[:, 1] + (after_w >= PARTLY_ON_W)
+    starts, ends = starts - (before_w >= PARTLY_ON_W), ends + (after_w >= PARTLY_ON_W)
     return [(int(start), int(end)) for start, end in zip(starts[whole], ends[whole], strict=True)]
 
 
@@ -202,10 +199,10 @@ _HASH = "sha256"
 def read_houses(data: Path) -> dict[int, Household]:
     """Read the houses of the library; `data` is UK-DALE, or a folder with `ukdale` in it."""
     source = data / "ukdale" if (data / "ukdale").is_dir() else data
-    described = describe(source)
-    if described.kind not in ("ukdale", "nilmtk"):
-        raise InputError(f"{source} is read as {described.kind}; signatures are built from UK-DALE, give its folder")
-    missing = [str(house) for house in LIBRARY_DAYS if house not in described.houses]
+    source_kind, appliances = find_kind(source), houses(source)
+    if source_kind not in ("ukdale", "nilmtk"):
+        raise InputError(f"{source} is read as {source_kind}; signatures are built from UK-DALE, give its folder")
+    missing = [str(house) for house in LIBRARY_DAYS if house not in appliances]
     if missing:
         raise InputError(
             f"{source} has no house {' or '.join(missing)}; "
@@ -213,7 +210,7 @@ def read_houses(data: Path) -> dict[int, Household]:
         )
     read_in = {}
     for house in LIBRARY_DAYS:
-        known = houses(source)[house]  # empty where the source does not list its appliances
+        known = appliances[house]  # empty where the source does not list its appliances
         wanted = [name for name in known if kind(name) in APPLIANCES]
         if known and not wanted:
             raise InputError(

@@ -154,7 +154,6 @@ class Run:
 
     @property
     def meter_w(self) -> FloatArray:
-        """Meter reading: load plus battery power."""
         return self.load_w + self.battery_w
 
     @property
@@ -163,7 +162,6 @@ class Run:
         return np.abs(self.asked_w - self.battery_w) > _SAME_W
 
     def days(self) -> list[date]:
-        """List the civil days of the run."""
         first, last = self.minutes[0].date(), self.minutes[-1].date()
         return [first + timedelta(days=n) for n in range((last - first).days + 1)]
 
@@ -205,7 +203,6 @@ class Run:
         return np.maximum(self.setup.battery.budget_kwh - today, 0.0)
 
     def table(self) -> pd.DataFrame:
-        """Return the run as a table with one row for each minute."""
         names = ("load_w", "battery_w", "meter_w", "soc", "price")
         numbers = {name: getattr(self, name) for name in names}
         return pd.DataFrame({"minute": self.minutes, **numbers, "decoy": self.decoy_names()})

@@ -1,11 +1,11 @@
-"""Splits of civil days into training, validation and test days, and windows of minutes within them."""
+"""Civil days that train, validate and test, and windows of minutes within them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
-from itertools import combinations, pairwise
+from itertools import pairwise
 from typing import Self
 
 import numpy as np
@@ -26,48 +26,9 @@ HELD_OUT_COVERAGE = 0.95
 Days = tuple[date, ...]
 
 
-@dataclass(frozen=True)
-class Split:
-    """Days of each part, in order; no day is in two parts."""
-
-    train: Days
-    validation: Days
-    test: Days
-
-    def __post_init__(self) -> None:
-        parts = {"train": self.train, "validation": self.validation, "test": self.test}
-        for name, days in parts.items():
-            for day, after in pairwise(days):
-                if after <= day:
-                    raise InputError(f"{name}: {after} comes after {day}; give each day once, in order")
-        for (name, days), (other, other_days) in combinations(parts.items(), 2):
-            shared = sorted(set(days) & set(other_days))
-            if shared:
-                raise InputError(f"{shared[0]} is in {name} and in {other}; give each day to one part only")
-
-
 def day_range(start: date, end: date) -> Days:
     """List the days from `start` up to, not including, `end` (D1)."""
     return tuple(start + timedelta(days=n) for n in range((end - start).days))
-
-
-def split_days(
-    household: Household, training: Iterable[date], test: Iterable[date], validation_share: float = VALIDATION_SHARE
-) -> Split:
-    """Split a household's training days into training and validation, and check the test days.
-
-    The last days validate, not random ones: neighbouring days are alike, and a policy is used on later days
-    than those it learned from.
-    """
-    days, test_days = tuple(sorted(training)), tuple(sorted(test))
-    if not 0 <= validation_share < 1:
-        raise InputError(f"a validation share of {validation_share} is not from 0 up to, not including, 1")
-    count = round(len(days) * validation_share)
-    split = Split(days[: len(days) - count], days[len(days) - count :], test_days)
-    if not split.train:
-        raise InputError(f"{len(days)} training days leave none to learn from; give more days")
-    check_recorded(household, (*days, *test_days))
-    return split
 
 
 def check_recorded(household: Household, days: Iterable[date]) -> None:
@@ -88,19 +49,17 @@ def day_coverage(household: Household) -> dict[date, float]:
     return {day: min(household.day(day).coverage().values()) for day in household.days()}
 
 
-def held_out_days(
-    household: Household, seen: Iterable[date], min_coverage: float = HELD_OUT_COVERAGE, min_days: int = HELD_OUT_DAYS
-) -> Days:
+def held_out_days(household: Household, seen: Iterable[date], min_days: int = HELD_OUT_DAYS) -> Days:
     """List the well covered days that were not `seen` in training, validation or selection (D16).
 
     All channels of the household count, so `select` the appliances that matter first.
     """
     excluded = set(seen)
     coverage = day_coverage(household)
-    days = tuple(day for day in coverage if day not in excluded and coverage[day] >= min_coverage)
+    days = tuple(day for day in coverage if day not in excluded and coverage[day] >= HELD_OUT_COVERAGE)
     if len(days) < min_days:
         raise InputError(
-            f"{household.name} has {len(days)} held-out days with {min_coverage:.0%} of their minutes known; "
+            f"{household.name} has {len(days)} held-out days with {HELD_OUT_COVERAGE:.0%} of their minutes known; "
             f"{min_days} are needed: accept fewer days or a lower coverage"
         )
     return days
@@ -112,7 +71,10 @@ def days_with_readings(household: Household) -> Days:
 
 
 def training_and_validation_days(household: Household) -> tuple[Days, Days]:
-    """Split the days with readings into training days and the last fifth, which validates."""
+    """Split the days with readings into training days and the last fifth, which validates.
+
+    Random days would not do: neighbouring days are alike, and an attacker is used on later days than it saw.
+    """
     days = days_with_readings(household)
     count = max(round(len(days) * VALIDATION_SHARE), 1)
     if len(days) <= count:
@@ -144,24 +106,17 @@ def consecutive_pieces(household: Household, days: Sequence[date]) -> list[House
     return [household.between(ordered[low], ordered[high - 1] + timedelta(days=1)) for low, high in pairwise(bounds)]
 
 
-def sliding_windows(values: FloatArray, length: int, stride: int = 1) -> FloatArray:
+def sliding_windows(values: FloatArray, length: int) -> FloatArray:
     """View (..., minute) as (..., window, minute in window) without copying; the view is read-only."""
-    _check_window(values.shape[-1], length, stride)
-    views = np.lib.stride_tricks.sliding_window_view(values, length, axis=-1)
-    return views[..., ::stride, :]
+    if length > values.shape[-1]:
+        raise InputError(f"a window of {length} minutes does not fit into {values.shape[-1]}; give a longer record")
+    return np.lib.stride_tricks.sliding_window_view(values, length, axis=-1)
 
 
-def complete_starts(channels: FloatArray, length: int, stride: int = 1) -> npt.NDArray[np.int64]:
-    """Return the first minute of every window in which every channel knows all minutes.
-
-    `channels` is (minute,) or (channel, minute).
-    """
-    _check_window(channels.shape[-1], length, stride)
-    unknown = np.isnan(np.atleast_2d(channels)).any(axis=0)
-    before = np.concatenate([[0], np.cumsum(unknown)])
-    starts = np.arange(0, channels.shape[-1] - length + 1, stride, dtype=np.int64)
-    complete: npt.NDArray[np.int64] = starts[before[starts + length] == before[starts]]
-    return complete
+def complete_starts(channels: FloatArray, length: int) -> npt.NDArray[np.int64]:
+    """Return the first minute of every window in which all minutes of (minute,) or (channel, minute) are known."""
+    unknown = np.asarray(np.isnan(np.atleast_2d(channels)).any(axis=0), dtype=np.float64)
+    return np.flatnonzero(~sliding_windows(unknown, length).any(axis=-1))
 
 
 @dataclass(frozen=True)
@@ -183,12 +138,4 @@ class Scaler:
         return cls(float(known.mean()), float(known.std()) or 1.0)
 
     def transform(self, watts: FloatArray) -> FloatArray:
-        """Scale watts."""
         return (watts - self.mean) / self.std
-
-
-def _check_window(minutes: int, length: int, stride: int) -> None:
-    if length < 1 or stride < 1:
-        raise InputError(f"a window of {length} minutes every {stride} is empty; give 1 or more of both")
-    if length > minutes:
-        raise InputError(f"a window of {length} minutes does not fit into {minutes}; give a longer record")

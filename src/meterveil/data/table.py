@@ -176,7 +176,6 @@ class _Columns:
         )
 
     def appliances(self, given: Sequence[str] | str | None, table: pa.Table, taken: Sequence[str]) -> list[str]:
-        """Return the columns of the wanted sub-meters."""
         if given == "all" and self.is_trace:
             return []
         if given == "all":

@@ -11,12 +11,10 @@ from typing import cast
 from meterveil.core.rollout import Policy
 from meterveil.defenders import rationed
 from meterveil.defenders.best_effort import BestEffort
-from meterveil.defenders.flat import Flat
-from meterveil.defenders.flat_decoys import FlatDecoys
+from meterveil.defenders.flat import Flat, FlatDecoys
 from meterveil.defenders.nill import Nill
 from meterveil.defenders.none import NoDefence
-from meterveil.defenders.random import PAPER_RATE, RandomDecoys
-from meterveil.defenders.random_equal import RandomEqual
+from meterveil.defenders.random import PAPER_RATE, RandomDecoys, RandomEqual
 from meterveil.defenders.rule_based import RuleBased
 from meterveil.defenders.stepping import LazyCharging, LazyStepping, RandomCharging
 from meterveil.defenders.training_settings import METHODS

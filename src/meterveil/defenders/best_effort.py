@@ -14,8 +14,7 @@ from meterveil.core.arrays import FloatArray
 from meterveil.core.executor import Command, hold_meter
 from meterveil.core.rollout import View
 
-VERSION = 1
-"""Raise it when a change alters what this defence does."""
+VERSION = 1  # raise it when a change alters what this defence does
 
 
 @dataclass(frozen=True)
@@ -23,7 +22,6 @@ class BestEffort:
     """Policy that holds the meter at its last reading."""
 
     def initial(self, batch: int) -> FloatArray:
-        """Return an unknown reading."""
         return np.full(batch, np.nan)
 
     def decide(self, view: View, memory: FloatArray) -> tuple[Command, FloatArray]:

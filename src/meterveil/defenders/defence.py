@@ -21,7 +21,7 @@ from meterveil.data.signatures import library as read_library
 from meterveil.data.simulation import Setup
 from meterveil.defenders import defender, known_defences, package_of
 from meterveil.defenders.bundle import MANIFEST, Bundle, load_bundle, tariff_document
-from meterveil.defenders.random_equal import EQUAL, RandomEqual
+from meterveil.defenders.random import EQUAL, RandomEqual
 from meterveil.defenders.run_folder import RUN, TrainedRun, load_trained
 from meterveil.defenders.trained_policies import ManagerPolicy
 from meterveil.defenders.training_settings import CHOICES

@@ -1,4 +1,4 @@
-"""Flat meter: a slowly moving level that keeps the battery half full."""
+"""Flat meter: a slowly moving level that keeps the battery half full, and load replacement: decoys on top of it."""
 
 from __future__ import annotations
 
@@ -8,16 +8,15 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from meterveil.core.arrays import FloatArray
-from meterveil.core.executor import Command, hold_meter
+from meterveil.core.executor import Command, hold_meter, hold_meter_with_decoy
 from meterveil.core.rollout import View
+from meterveil.defenders.inversion import level_below_decoys
 
 if TYPE_CHECKING:
     from meterveil.attackers.protocol import Meter
     from meterveil.data.simulation import Setup
 
-VERSION = 1
-"""Raise it when a change alters what this defence does."""
-
+VERSION = 1  # raise it when a change alters what these defences do
 
 MOST_LOAD_W = 12000.0
 """Load above which a change of the level is taken for a minute in which the battery did not follow."""
@@ -47,7 +46,6 @@ class Flat:
     """Time to correct a deviation of the SoC."""
 
     def initial(self, batch: int) -> Memory:
-        """Return an empty mean."""
         return Memory(np.full(batch, np.nan), np.zeros(batch))
 
     def decide(self, view: View, memory: Memory) -> tuple[Command, Memory]:
@@ -62,7 +60,6 @@ class Flat:
         return hold_meter(view.library, level_w), Memory(usual_w, minutes)
 
     def invert(self, meter: Meter, setup: Setup) -> FloatArray:
-        """Estimate the load from the meter alone, (batch, minute)."""
         return self.invert_level(meter.reading_w, meter.reading_w)
 
     def invert_level(self, level_w: FloatArray, meter_w: FloatArray) -> FloatArray:
@@ -83,3 +80,29 @@ class Flat:
             next_w = np.append(load_w[:, 1:], load_w[:, -1:], axis=1)
             load_w = np.where(followed, known_w - share * next_w, meter_w)
         return np.clip(load_w, -MOST_LOAD_W, MOST_LOAD_W)
+
+
+@dataclass(frozen=True)
+class FlatDecoys:
+    """Policy that holds the level of `Flat` and adds a random signature from time to time."""
+
+    rate: float = 1 / 150
+    """Probability to start a decoy in a minute without one: nine a day, which add about 2 kWh."""
+    flat: Flat = Flat(refill_hours=6.0)
+    """Level below the decoys; they move the SoC, so it is corrected faster than without them."""
+
+    def initial(self, batch: int) -> Memory:
+        return self.flat.initial(batch)
+
+    def decide(self, view: View, memory: Memory) -> tuple[Command, Memory]:
+        """Lower the level by the mean power of decoys, so that they do not fill the battery."""
+        level, memory = self.flat.decide(view, memory)
+        level_w = np.maximum(level.level_w - view.library.mean_w(self.rate), 0.0)
+        starts, which = view.chance[:, 0] < self.rate, view.chance[:, 1]
+        signature = np.where(starts, (which * view.library.size).astype(np.int64), view.library.size)
+        return hold_meter_with_decoy(view.library, level_w, signature), memory
+
+    def invert(self, meter: Meter, setup: Setup) -> FloatArray:
+        """Remove the decoys, whose signatures are public, and invert the level below them, (batch, minute)."""
+        level_w = level_below_decoys(meter.reading_w, setup.library)
+        return self.flat.invert_level(level_w, meter.reading_w)

@@ -17,17 +17,16 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from meterveil.core.arrays import BoolArray, FloatArray
+from meterveil.core.battery import charge_share, soc_after
 from meterveil.core.executor import Command, hold_meter
 from meterveil.core.rollout import View
-from meterveil.defenders.forecast import charge_share, soc_after
-from meterveil.defenders.level_inversion import load_beside_levels
+from meterveil.defenders.inversion import load_beside_levels
 
 if TYPE_CHECKING:
     from meterveil.attackers.protocol import Meter
     from meterveil.data.simulation import Setup
 
-VERSION = 1
-"""Raise it when a change alters what this defence does."""
+VERSION = 1  # raise it when a change alters what this defence does
 
 
 class Memory(NamedTuple):

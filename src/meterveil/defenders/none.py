@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from meterveil.core.executor import Command, idle
 from meterveil.core.rollout import View
 
-VERSION = 1
-"""Raise it when a change alters what this defence does."""
+VERSION = 1  # raise it when a change alters what this defence does
 
 
 @dataclass(frozen=True)
@@ -17,5 +16,4 @@ class NoDefence:
         """Return no memory."""
 
     def decide(self, view: View, memory: None) -> tuple[Command, None]:
-        """Idle."""
         return idle(view.library, len(view.load_w)), memory

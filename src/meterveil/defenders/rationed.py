@@ -8,8 +8,7 @@ import numpy as np
 from meterveil.core.executor import Command, idle
 from meterveil.core.rollout import Policy, View
 
-VERSION = 1
-"""Raise it when a change alters what this defence does."""
+VERSION = 1  # raise it when a change alters what this defence does
 
 DAY_MINUTES = 1440
 
@@ -24,7 +23,6 @@ class Rationed:
     policy: Policy
 
     def initial(self, batch: int) -> Any:
-        """Return the memory of the other policy."""
         return self.policy.initial(batch)
 
     def decide(self, view: View, memory: Any) -> tuple[Command, Any]:

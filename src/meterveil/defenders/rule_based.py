@@ -6,24 +6,16 @@ moves 2.8 kWh on its training days. The energy cost differs, because a rule that
 buys no more than it uses.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from meterveil.core.arrays import FloatArray
 from meterveil.core.executor import Command, replay_signature
 from meterveil.core.rollout import View
-from meterveil.defenders.decoy_removal import load_without_decoys
+from meterveil.defenders.inversion import without_decoys
 
-if TYPE_CHECKING:
-    from meterveil.attackers.protocol import Meter
-    from meterveil.data.simulation import Setup
-
-VERSION = 1
-"""Raise it when a change alters what this defence does."""
+VERSION = 1  # raise it when a change alters what this defence does
 
 
 @dataclass(frozen=True)
@@ -35,7 +27,6 @@ class RuleBased:
     soc_target: float = 0.5
 
     def initial(self, batch: int) -> FloatArray:
-        """Return an unknown load."""
         return np.full(batch, np.nan)
 
     def decide(self, view: View, memory: FloatArray) -> tuple[Command, FloatArray]:
@@ -47,6 +38,4 @@ class RuleBased:
         last_w = np.where(np.isnan(view.load_w), memory, view.load_w)
         return replay_signature(library, action * (change_w >= self.step_w)), last_w
 
-    def invert(self, meter: Meter, setup: Setup) -> FloatArray:
-        """Remove the decoys from the meter, (batch, minute)."""
-        return load_without_decoys(meter.reading_w, setup.library)
+    invert = without_decoys

@@ -54,12 +54,10 @@ class TrainedRun(NamedTuple):
 
     @property
     def battery(self) -> Battery:
-        """Battery of the training."""
         return battery_from(self.document["battery"])
 
     @property
     def tariff(self) -> Tariff:
-        """Tariff of the training."""
         return tariff_from(self.document["tariff"])
 
     def seen(self, household: str, days: Sequence[date]) -> list[date]:

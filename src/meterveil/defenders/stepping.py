@@ -15,17 +15,16 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from meterveil.core.arrays import BoolArray, FloatArray
+from meterveil.core.battery import charge_share, soc_after
 from meterveil.core.executor import Command, hold_meter
 from meterveil.core.rollout import View
-from meterveil.defenders.forecast import charge_share, soc_after
-from meterveil.defenders.level_inversion import ALIKE_MINUTES, around, middle_w, within_a_step
+from meterveil.defenders.inversion import ALIKE_MINUTES, around, middle_w, within_a_step
 
 if TYPE_CHECKING:
     from meterveil.attackers.protocol import Meter
     from meterveil.data.simulation import Setup
 
-VERSION = 1
-"""Raise it when a change alters what this defence does."""
+VERSION = 1  # raise it when a change alters what this defence does
 
 _OFTEN = 0.1
 """Share of readings of 0 W within an hour of a minute that shows that the battery discharges."""
@@ -38,6 +37,11 @@ class Memory(NamedTuple):
     charges: BoolArray  # (batch,) whether it was the multiple above the load when it was chosen
 
 
+def _fresh(policy: object, batch: int) -> Memory:
+    """Return no level, discharging."""
+    return Memory(np.full(batch, np.nan), np.zeros(batch, dtype=np.bool_))
+
+
 @dataclass(frozen=True)
 class LazyStepping:
     """Policy that keeps a multiple until the load is more than a step away from it (LS1, LS2)."""
@@ -46,9 +50,7 @@ class LazyStepping:
     """How to choose: False charges below half of the range and discharges above (LS1), True draws (LS2)."""
     step_w: float = 500.0
 
-    def initial(self, batch: int) -> Memory:
-        """Return no level, discharging."""
-        return _fresh(batch)
+    initial = _fresh
 
     def decide(self, view: View, memory: Memory) -> tuple[Command, Memory]:
         """Keep the level where the load is near it."""
@@ -72,12 +74,9 @@ class LazyCharging:
 
     step_w: float = 500.0
 
-    def initial(self, batch: int) -> Memory:
-        """Return no level, discharging."""
-        return _fresh(batch)
+    initial = _fresh
 
     def decide(self, view: View, memory: Memory) -> tuple[Command, Memory]:
-        """Continue in the same direction."""
         level_w = _multiple_w(self.step_w, view.load_w, memory.charges)
         return _hold(self.step_w, view, memory, Memory(level_w, memory.charges))
 
@@ -99,12 +98,9 @@ class RandomCharging:
 
     step_w: float = 500.0
 
-    def initial(self, batch: int) -> Memory:
-        """Return no level, discharging."""
-        return _fresh(batch)
+    initial = _fresh
 
     def decide(self, view: View, memory: Memory) -> tuple[Command, Memory]:
-        """Draw for every household."""
         charges = view.chance[:, 0] < 1.0 - charge_share(view.battery, view.state.soc)
         level_w = _multiple_w(self.step_w, view.load_w, charges)
         return _hold(self.step_w, view, memory, Memory(level_w, charges))
@@ -113,10 +109,6 @@ class RandomCharging:
         """Take the middle of the step that drawn readings jump around, (batch, minute)."""
         lowest_w, highest_w = within_a_step(self.step_w, meter.reading_w)
         return middle_w(self.step_w, meter.reading_w, lowest_w, highest_w, ALIKE_MINUTES)
-
-
-def _fresh(batch: int) -> Memory:
-    return Memory(np.full(batch, np.nan), np.zeros(batch, dtype=np.bool_))
 
 
 def _multiple_w(step_w: float, load_w: FloatArray, charges: BoolArray) -> FloatArray:

@@ -14,8 +14,7 @@ from meterveil.core.arrays import BoolArray, FloatArray, IntArray
 from meterveil.core.env import seen
 from meterveil.core.executor import Command, add_power, replay_signature
 from meterveil.core.rollout import View
-from meterveil.defenders.decoy_removal import load_without_decoys
-from meterveil.defenders.power_inversion import likeliest_load
+from meterveil.defenders.inversion import likeliest_load, without_decoys
 from meterveil.defenders.training_settings import Choice
 from meterveil.errors import InputError
 
@@ -38,12 +37,10 @@ class Mlp:
 
     @classmethod
     def of(cls, arrays: Mapping[str, Array], activation: Literal["tanh", "relu"] = "tanh") -> Mlp:
-        """Build the network from named arrays."""
         weights, biases = (tuple(arrays[f"{kind}_{n}"] for n in range(LAYERS)) for kind in ("weight", "bias"))
         return cls(weights, biases, activation)
 
     def arrays(self) -> dict[str, Array]:
-        """Return all layers as named arrays."""
         weights = {f"weight_{n}": part for n, part in enumerate(self.weights)}
         return weights | {f"bias_{n}": part for n, part in enumerate(self.biases)}
 
@@ -99,9 +96,7 @@ class ManagerPolicy:
         drawn: IntArray = np.sum(reached <= chance[:, None] * reached[:, -1:], axis=1, dtype=np.int64)
         return drawn
 
-    def invert(self, meter: Meter, setup: Setup) -> FloatArray:
-        """Remove the decoys from the meter, (batch, minute)."""
-        return load_without_decoys(meter.reading_w, setup.library)
+    invert = without_decoys
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,15 +112,12 @@ class QPolicy:
 
     @classmethod
     def of(cls, arrays: Mapping[str, FloatArray]) -> QPolicy:
-        """Build the policy from named arrays."""
         return cls(Mlp.of(arrays, "relu"), arrays["powers_w"])
 
     def arrays(self) -> dict[str, FloatArray]:
-        """Return layers and powers as named arrays."""
         return {**self.network.arrays(), "powers_w": self.powers_w}
 
     def values(self, observation: FloatArray) -> FloatArray:
-        """Value every action, (batch, 6) to (batch, action)."""
         return self.network.logits(observation)
 
     def initial(self, batch: int) -> None:

@@ -89,7 +89,6 @@ class ManagerSettings:
 
     @property
     def method(self) -> str:
-        """Method of these settings."""
         return MANAGER
 
     @property

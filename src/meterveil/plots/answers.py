@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import plotly.graph_objects as go
-from plotly.subplots import make_subplots
 
 from meterveil.plots import look
 
@@ -36,8 +35,7 @@ def answers_figure(
     series = list(dict.fromkeys(answer.series for answer in answers))
     colours = look.colours_of(series)
     height = len(axes) * (_PANEL_PX + _ROW_PX * len(rows)) + 90
-    headings = [f"<b>{question}</b>" for question in axes]
-    panels = make_subplots(len(axes), 1, subplot_titles=headings, vertical_spacing=62 / height)
+    panels = look.stacked(look.bold(axes), 62 / height)
     for number, (question, axis) in enumerate(axes.items(), start=1):
         for place, name in enumerate(series):
             part = [answer for answer in answers if (answer.question, answer.series) == (question, name)]
@@ -70,7 +68,6 @@ def answers_figure(
         panels.update_xaxes(**axis, row=number)
     ticks = {"tickvals": list(range(len(rows))), "ticktext": [f"{row} " for row in rows]}
     panels.update_yaxes(**ticks, range=[len(rows) - 0.5, -0.5], showgrid=False, zeroline=False)
-    look.head_panels(panels)
     return look.figure_of(panels, title, height).update_layout(
         margin_t=120, legend_y=1 + 30 / height, hovermode="closest"
     )

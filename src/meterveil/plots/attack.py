@@ -42,6 +42,17 @@ EVALUATED = {"rmse": METRICS["rmse"], "f1": METRICS["f1"], "f1_best": "F1 from p
 """Metrics of attackers by themselves, and those of an evaluation -> their names for readers."""
 _TRUTH, _PAPER, _ROW_PX = "#c3c7cb", "#bdc1c6", 104
 _BLIND = "(never looks)"
+_CORNER = {
+    "xref": "x domain",
+    "yref": "y domain",
+    "x": 0.01,
+    "y": 1.02,
+    "xanchor": "left",
+    "yanchor": "top",
+    "showarrow": False,
+    "font": {"size": 11},
+}
+"""Place of a text in the upper left corner of a panel."""
 _DASHES = {"mean": "dot", "off": "dash", "prior": "dashdot", "raw": "dash"}
 _KINDS = {
     "raw": ("without the defence", _PAPER),
@@ -95,7 +106,7 @@ def predictions_figure(
         shared_yaxes="columns",
         horizontal_spacing=0.035,
         vertical_spacing=24 / (_ROW_PX * rows + 60),
-        column_titles=[f"<b>{look.readable(target)}</b>" for target in truth_w],
+        column_titles=look.bold(truth_w),
     )
     for row, (name, answers) in enumerate(predicted_w.items(), start=1):
         for column, (target, true_w) in enumerate(truth_w.items(), start=1):
@@ -103,7 +114,7 @@ def predictions_figure(
             panels.add_trace(_true_area(minutes, true_w, first), row, column)
             panels.add_trace(_predicted_line(minutes, answers[target], name, column == 1), row, column)
             words = ": ".join(part for part in (label(name), (notes or {}).get((name, target), "")) if part)
-            panels.add_annotation(**_corner(words, row, column, columns))
+            panels.add_annotation(text=words, row=row, col=column, **_CORNER)
     look.time_axis(panels, minutes, last_row=rows)
     panels.update_xaxes(**_six_hours(minutes))
     panels.update_yaxes(**look.WATTS, nticks=4, tickfont_size=11)
@@ -126,9 +137,9 @@ def strength_figure(
     `ours` and `papers` are metric -> attacker -> score.
     """
     shown = [metric for metric in METRICS if ours.get(metric)]
-    panels = make_subplots(1, len(shown), subplot_titles=[f"<b>{METRICS[m]}</b>" for m in shown])
+    panels = make_subplots(1, len(shown), subplot_titles=look.bold(METRICS[metric] for metric in shown))
     for column, metric in enumerate(shown, start=1):
-        scores = {name: ours[metric][name] for name in _in_order(ours[metric]) if name not in floors}
+        scores = {name: ours[metric][name] for name in in_order(ours[metric]) if name not in floors}
         panels.add_trace(_strength_bars(scores, "measured", look.METER, column == 1), 1, column)
         printed = {name: papers.get(metric, {})[name] for name in scores if name in papers.get(metric, {})}
         if printed:
@@ -155,8 +166,7 @@ def reading_figure(
     seeds; `prior` is metric -> score of guessing from routine.
     """
     shown = [metric for metric in EVALUATED if scores.get(metric)]
-    heads = [f"<b>{EVALUATED[metric]}</b>" for metric in shown]
-    panels = make_subplots(len(shown), 1, shared_xaxes=True, subplot_titles=heads, vertical_spacing=0.09)
+    panels = look.stacked(look.bold(EVALUATED[metric] for metric in shown), 0.09, shared_xaxes=True)
     for row, metric in enumerate(shown, start=1):
         for kind, (words, fill) in _KINDS.items():
             bars = scores[metric].get(kind, {})
@@ -166,7 +176,6 @@ def reading_figure(
                 panels.add_trace(bar, row, 1)
         if metric in prior:
             panels.add_hline(prior[metric], row=row, col=1, **_level("prior", f"prior {_BLIND}", row == 1))
-    look.head_panels(panels)
     panels.update_yaxes(rangemode="tozero")
     figure = look.figure_of(panels, title, 150 * len(shown) + 170)
     return figure.update_layout(
@@ -214,31 +223,13 @@ def colour(name: str) -> str:
 
 
 def _true_area(minutes: pd.DatetimeIndex, watts: FloatArray, is_first: bool) -> go.Scatter:
-    return go.Scatter(
-        **look.minutes_of(minutes.tz_localize(None)),
-        y=look.whole(np.nan_to_num(watts)),
-        name="true",
-        legendgroup="true",
-        showlegend=is_first,
-        mode="lines",
-        line={"color": _TRUTH, "width": 0.5, "shape": "hv"},
-        fill="tozeroy",
-        fillcolor=_TRUTH,
-        hovertemplate="%{y:,.0f} W",
-    )
+    area = look.line(minutes.tz_localize(None), np.nan_to_num(watts), "true", _TRUTH)
+    return area.update(line_width=0.5, fill="tozeroy", fillcolor=_TRUTH, legendgroup="true", showlegend=is_first)
 
 
 def _predicted_line(minutes: pd.DatetimeIndex, watts: FloatArray, name: str, is_first: bool) -> go.Scatter:
-    return go.Scatter(
-        **look.minutes_of(minutes.tz_localize(None)),
-        y=look.whole(watts),
-        name=label(name),
-        legendgroup=name,
-        showlegend=is_first,
-        mode="lines",
-        line={"color": colour(name), "width": 1.2, "shape": "hv"},
-        hovertemplate="%{y:,.0f} W",
-    )
+    line = look.line(minutes.tz_localize(None), watts, label(name), colour(name))
+    return line.update(line_width=1.2, legendgroup=name, showlegend=is_first)
 
 
 def _six_hours(minutes: pd.DatetimeIndex) -> dict[str, Any]:
@@ -253,23 +244,7 @@ def _top_w(true_w: FloatArray, predicted_w: Sequence[FloatArray]) -> float:
     return 1.45 * max(min(predicted, 1.6 * true), true, 1.0)
 
 
-def _corner(words: str, row: int, column: int, columns: int) -> dict[str, Any]:
-    number = (row - 1) * columns + column
-    axis = "" if number == 1 else str(number)
-    return {
-        "text": words,
-        "xref": f"x{axis} domain",
-        "yref": f"y{axis} domain",
-        "x": 0.01,
-        "y": 1.02,
-        "xanchor": "left",
-        "yanchor": "top",
-        "showarrow": False,
-        "font": {"size": 11},
-    }
-
-
-def _in_order(names: Iterable[str]) -> list[str]:
+def in_order(names: Iterable[str]) -> list[str]:
     """Sort attackers in the order of the paper's tables, others last."""
     places = {name: place for place, name in enumerate(LABELS)}
     return sorted(names, key=lambda name: places.get(name, len(places)))
@@ -334,7 +309,6 @@ def _sides(points: Sequence[Point], levels_f1: Sequence[float], top: float, wide
 
 
 def _sides_inside(mark: FloatArray) -> list[str]:
-    """List the sides on which a label stays inside a narrow figure."""
     is_free = _TEXT_SHARE < mark[0] < 1 - _TEXT_SHARE
     return [side for side in _SIDES if is_free or side.endswith("right") == (mark[0] < 0.5)]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date
 from typing import Any
 
@@ -58,8 +58,7 @@ def habits_figure(panels: Mapping[str, tuple[str, FloatArray]]) -> go.Figure:
     """Draw a map by hour and weekday for each name -> (unit, (7, 24) means)."""
     rows = math.ceil(len(panels) / _HABIT_COLUMNS)
     spacing = {"horizontal_spacing": 0.05, "vertical_spacing": 0.3 / rows}
-    titles = _titles(panels)
-    figure = make_subplots(rows, _HABIT_COLUMNS, subplot_titles=titles, shared_yaxes=True, **spacing)
+    figure = make_subplots(rows, _HABIT_COLUMNS, subplot_titles=look.bold(panels), shared_yaxes=True, **spacing)
     weekdays = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"]
     for number, (name, (unit, means)) in enumerate(panels.items()):
         top = float(np.nanmax(means)) if np.any(np.nan_to_num(means) > 0) else 1.0
@@ -80,11 +79,10 @@ def audited_day_figure(
     quiet: Sequence[tuple[str, int, int]],
 ) -> go.Figure:
     """Draw one day: the meter, with sleep and absence shaded, and the probability of each appliance."""
-    titles = _titles(["What the meter shows", *probability])
-    rows, height = len(titles), 300 + 84 * len(probability)
-    sizes = {"row_heights": [2.6, *[0.7] * len(probability)], "vertical_spacing": 30 / height}
-    panels = make_subplots(rows, 1, shared_xaxes=True, subplot_titles=titles, **sizes)
-    x = look.time_axis(panels, minutes, last_row=rows)
+    height, sizes = 300 + 84 * len(probability), [2.6, *[0.7] * len(probability)]
+    headings = look.bold(["What the meter shows", *probability])
+    panels = look.stacked(headings, 30 / height, shared_xaxes=True, row_heights=sizes)
+    x = look.time_axis(panels, minutes, last_row=len(headings))
     panels.add_traces(look.area(x, reading_w, "meter", "#5f6368"), 1, 1)
     for row, (name, likely) in enumerate(probability.items(), start=2):
         panels.add_trace(_likely(x, likely, name), row, 1)
@@ -94,7 +92,6 @@ def audited_day_figure(
         panels.add_vrect(x0=x[start], x1=x[min(end, len(x) - 1)], fillcolor=COLOURS[state], **shade)
     for state in dict.fromkeys(state for state, _, _ in quiet):
         panels.add_trace(_key(f"seems {state}", COLOURS[state]), 1, 1)
-    look.head_panels(panels)
     panels.update_yaxes(**look.WATTS, row=1)
     figure = look.figure_of(panels, f"{minutes[0]:%A %d %B %Y}", height)
     figure.for_each_trace(lambda trace: trace.update(showlegend=bool(trace.name.startswith("seems"))))
@@ -104,7 +101,7 @@ def audited_day_figure(
 def agreement_figure(minutes: pd.DatetimeIndex, panels: Mapping[str, Mapping[str, FloatArray]]) -> go.Figure:
     """Draw for each appliance when it was on (first lane), and when by each attacker."""
     rows = len(panels)
-    figure = make_subplots(rows, 1, shared_xaxes=True, vertical_spacing=0.3 / rows, subplot_titles=_titles(panels))
+    figure = look.stacked(look.bold(panels), 0.3 / rows, shared_xaxes=True)
     x = look.time_axis(figure, minutes, last_row=rows)
     edges = np.append(x, x[-1] + np.timedelta64(1, "m"))
     scale, hover = {0.0: _OFF, 1.0: _TRUTH, 2.0: _GUESS}, "%{base|%H:%M} %{y}<extra></extra>"
@@ -114,14 +111,9 @@ def agreement_figure(minutes: pd.DatetimeIndex, panels: Mapping[str, Mapping[str
         marks[0] /= 2.0  # the truth
         figure.add_trace(look.strips(list(lanes), edges, marks, scale, hover), row, 1)
         figure.update_yaxes(**look.strip_axis(list(lanes)), row=row)
-    look.head_panels(figure)
     lanes_each = max(len(lanes) for lanes in panels.values())
     height = 76 + rows * (40 + 20 * lanes_each)
     return look.figure_of(figure, "True and read", height).update_layout(hovermode="closest", margin_b=56)
-
-
-def _titles(names: Iterable[str]) -> list[str]:
-    return [f"<b>{look.readable(name)}</b>" for name in names]
 
 
 def _legend_below(figure: go.Figure) -> go.Figure:
@@ -131,15 +123,8 @@ def _legend_below(figure: go.Figure) -> go.Figure:
 
 
 def _likely(x: Any, probability: FloatArray, name: str) -> go.Scatter:
-    return go.Scatter(
-        **look.minutes_of(x),
-        y=look.whole(probability * 100),
-        name=look.readable(name),
-        mode="lines",
-        line={"color": COLOURS.get(name, look.METER), "width": 1, "shape": "hv"},
-        fill="tozeroy",
-        hovertemplate="%{y:.0f} %",
-    )
+    line = look.line(x, probability * 100, look.readable(name), COLOURS.get(name, look.METER))
+    return line.update(line_width=1, fill="tozeroy", hovertemplate="%{y:.0f} %")
 
 
 def _key(name: str, colour: str) -> go.Scatter:

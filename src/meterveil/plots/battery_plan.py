@@ -8,7 +8,6 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
-from plotly.subplots import make_subplots
 
 from meterveil.core.arrays import FloatArray
 from meterveil.plots import look
@@ -36,12 +35,7 @@ def battery_figure(panels: Mapping[str, Sequence[Cell]], title: str = "") -> go.
     capacities = sorted({cell.capacity_kwh for cells in panels.values() for cell in cells})
     powers = sorted({cell.power_kw for cells in panels.values() for cell in cells})
     height = _ROW_PX * len(capacities)
-    figure = make_subplots(
-        len(panels),
-        1,
-        subplot_titles=[f"<b>{name}</b>" for name in panels],
-        vertical_spacing=_PANEL_PX / ((height + _PANEL_PX) * len(panels)),
-    )
+    figure = look.stacked(look.bold(panels), _PANEL_PX / ((height + _PANEL_PX) * len(panels)))
     for row, cells in enumerate(panels.values(), start=1):
         ordered = sorted(cells, key=lambda cell: bool(cell.mark))  # a marked border lies above its neighbours
         figure.add_trace(_cells(ordered, capacities, powers), row, 1)
@@ -49,7 +43,6 @@ def battery_figure(panels: Mapping[str, Sequence[Cell]], title: str = "") -> go.
     figure.update_yaxes(tickvals=[*range(len(kwh))], ticktext=kwh, range=[-0.6, len(kwh) - 0.4], showgrid=False)
     figure.update_xaxes(tickvals=[*range(len(kw))], ticktext=kw, range=[-0.6, len(kw) - 0.4], showgrid=False)
     figure.update_yaxes(zeroline=False)
-    look.head_panels(figure)
     whole = look.figure_of(figure, title, (height + _PANEL_PX) * len(panels) + 60)
     return whole.update_layout(showlegend=False, hovermode="closest", bargap=0, margin_t=80 if title else 40)
 

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 import plotly.graph_objects as go
-from plotly.subplots import make_subplots
 
 from meterveil.core.arrays import KWH_PER_W_MINUTE
 from meterveil.data import outputs
@@ -76,14 +75,13 @@ def household_figure(part: Household, when: str) -> go.Figure:
     titles = [_panel_title(part, name, watts) for name, watts in known.items()]
     rows = max(len(known), 1)
     gap = 34 / (_PANEL_PX * rows)
-    panels = make_subplots(rows, 1, shared_xaxes=True, subplot_titles=titles, vertical_spacing=min(gap, 0.9 / rows))
+    panels = look.stacked(titles or [""], min(gap, 0.9 / rows), shared_xaxes=True)
     x = look.time_axis(panels, part.minutes, last_row=rows)
     colours = look.colours_of(list(part.appliances_w))
     for row, (name, watts) in enumerate(known.items(), start=1):
         colour = colours.get(name, "#5f6368")
         panels.add_traces(look.area(x, watts, look.readable(name), colour), row, 1)
         panels.update_yaxes(range=_range_w(watts), ticksuffix=part.units.get(name, "W"), row=row)
-    look.head_panels(panels)
     panels.update_yaxes(nticks=4, tickformat=look.WATTS["tickformat"])
     figure = look.figure_of(panels, f"{part.name}, {when}", 106 + _PANEL_PX * rows)
     return figure.update_layout(showlegend=False, hovermode="x", margin_b=56)

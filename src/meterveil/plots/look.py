@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 import plotly.graph_objects as go
+from plotly.subplots import make_subplots
 
 from meterveil.core.arrays import FloatArray
 
@@ -46,9 +47,15 @@ def figure_of(panels: go.Figure, title: str, height: int) -> go.Figure:
     return panels.update_layout(template=TEMPLATE, title_text=title, height=height)
 
 
-def head_panels(panels: go.Figure) -> None:
-    """Put the headings of panels at their left edge, in a size that fits a phone."""
-    panels.update_annotations(x=0, xanchor="left", font_size=13)
+def stacked(headings: Sequence[str], spacing: float, **options: Any) -> go.Figure:
+    """Make panels below each other, with headings at their left edge in a size that fits a phone."""
+    panels = make_subplots(len(headings), 1, subplot_titles=headings, vertical_spacing=spacing, **options)
+    return panels.update_annotations(x=0, xanchor="left", font_size=13)
+
+
+def bold(names: Iterable[str]) -> list[str]:
+    """Write names as headings."""
+    return [f"<b>{readable(name)}</b>" for name in names]
 
 
 def colours_of(names: list[str]) -> dict[str, str]:

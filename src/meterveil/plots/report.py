@@ -31,16 +31,11 @@ class Ranking(NamedTuple):
     prior: float
 
 
-def ranking_figure(rankings: Sequence[Ranking], title: str = "") -> go.Figure:
+def ranking_figure(rankings: Sequence[Ranking]) -> go.Figure:
     """Draw a panel for each ranking: bars of the strongest adaptive and fixed attacker of each defence."""
     sizes = [len(ranking.scores) for ranking in rankings]
-    figure = make_subplots(
-        len(rankings),
-        1,
-        row_heights=sizes,
-        subplot_titles=[f"<b>{ranking.title}</b>" for ranking in rankings],
-        vertical_spacing=60 / (_BAR_PX * sum(sizes) + 100),
-    )
+    headings = look.bold(ranking.title for ranking in rankings)
+    figure = look.stacked(headings, 60 / (_BAR_PX * sum(sizes) + 100), row_heights=sizes)
     for row, ranking in enumerate(rankings, start=1):
         scores = ranking.scores.iloc[::-1]
         star = " (* undertrained)" if scores["name"].str.endswith("*").any() else ""
@@ -62,43 +57,39 @@ def ranking_figure(rankings: Sequence[Ranking], title: str = "") -> go.Figure:
         ):
             line = {"color": look.INK, "width": 1.4, "dash": dash}
             figure.add_vline(level, line=line, name=words, legendgroup=words, showlegend=row == 1, row=row, col=1)
-    look.head_panels(figure)
     figure.update_xaxes(range=[0, 1])
     figure.update_xaxes(title_text="F1", row=len(rankings), col=1)
     figure.update_yaxes(automargin=True, tickfont_size=12)
     height = 130 + 40 * len(rankings) + _BAR_PX * sum(sizes)
-    figure = look.figure_of(figure, title, height).update_layout(barmode="group", bargap=0.25)
+    figure = look.figure_of(figure, "", height).update_layout(barmode="group", bargap=0.25)
     below = {"y": -70 / (height - 130), "yanchor": "top", "traceorder": "normal"}
     return figure.update_layout(hovermode="closest", legend=below, margin_b=120)
 
 
-def bars_figure(panels: Mapping[str, pd.DataFrame], title: str = "") -> go.Figure:
+def bars_figure(panels: Mapping[str, pd.DataFrame]) -> go.Figure:
     """Draw a panel for each metric: bars of the paper's figures and of ours.
 
     `panels` is the metric's name -> `name`, `paper` and `ours` of each row.
     """
-    heads = [f"<b>{metric}</b>" for metric in panels]
-    figure = make_subplots(len(panels), 1, shared_xaxes=True, vertical_spacing=0.14, subplot_titles=heads)
+    figure = look.stacked(look.bold(panels), 0.14, shared_xaxes=True)
     for row, table in enumerate(panels.values(), start=1):
         for column, words, colour in (("paper", "paper", PAPER), ("ours", "measured", look.METER)):
             if table[column].notna().any():
                 axes = {"x": table["name"], "y": table[column], "hovertemplate": "%{x}: %{y:.1f}"}
                 figure.add_trace(_bar(words, colour, row == 1, **axes), row, 1)
-    look.head_panels(figure)
     figure.update_xaxes(type="category", automargin=True, autotickangles=[0, 90])
     figure.update_yaxes(ticksuffix=" %")
     corner = {"x": 1, "xanchor": "right", "y": 1.01}
-    figure = look.figure_of(figure, title, 110 + _ROW_PX * len(panels))
+    figure = look.figure_of(figure, "", 110 + _ROW_PX * len(panels))
     return figure.update_layout(barmode="group", bargap=0.3, legend=corner, hovermode="closest")
 
 
-def pareto_figure(points: pd.DataFrame, title: str = "") -> go.Figure:
+def pareto_figure(points: pd.DataFrame) -> go.Figure:
     """Draw RMSE Inc. and F1 Red. against the cost of each weight of privacy; up and left is better.
 
     `points` has `name`, `cost`, `rmse` and `f1`.
     """
-    heads = ["<b>RMSE Inc.</b>", "<b>F1 Red.</b>"]
-    figure = make_subplots(2, 1, shared_xaxes=True, vertical_spacing=0.12, subplot_titles=heads)
+    figure = look.stacked(look.bold(["RMSE Inc.", "F1 Red."]), 0.12, shared_xaxes=True)
     ordered = points.sort_values("cost")
     sides = ["top right"] + ["top left"] * (len(ordered) - 1)
     for row, column in enumerate(("rmse", "f1"), start=1):
@@ -116,13 +107,12 @@ def pareto_figure(points: pd.DataFrame, title: str = "") -> go.Figure:
             showlegend=False,
         )
         figure.add_trace(line, row, 1)
-    look.head_panels(figure)
     figure.update_yaxes(ticksuffix=" %")
     figure.update_xaxes(title_text="SoC-neutral cost of a day", row=2, col=1)
-    return look.figure_of(figure, title, 520).update_layout(hovermode="closest", margin_b=60)
+    return look.figure_of(figure, "", 520).update_layout(hovermode="closest", margin_b=60)
 
 
-def cases_figure(cases: pd.DataFrame, metrics: Mapping[str, str], title: str = "") -> go.Figure:
+def cases_figure(cases: pd.DataFrame, metrics: Mapping[str, str]) -> go.Figure:
     """Draw a row of panels for each appliance and a column for each metric, as in the paper's main figure.
 
     `cases` has `appliance`, `attacker`, `metric` and the score without a defence (`raw`), with ours (`ours`)
@@ -162,7 +152,7 @@ def cases_figure(cases: pd.DataFrame, metrics: Mapping[str, str], title: str = "
     figure.update_annotations(font_size=12)
     figure.update_xaxes(tickangle=-60, tickfont_size=11)
     figure.update_yaxes(rangemode="tozero", nticks=4, tickfont_size=11)
-    figure = look.figure_of(figure, title, _CASE_PX * (1 + len(appliances)))
+    figure = look.figure_of(figure, "", _CASE_PX * (1 + len(appliances)))
     legend = {"y": -100 / (_CASE_PX * len(appliances)), "yanchor": "top"}
     return figure.update_layout(barmode="group", bargap=0.3, legend=legend, margin_b=120, hovermode="closest")
 

@@ -10,7 +10,7 @@ import numpy as np
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from meterveil.core.arrays import BoolArray, FloatArray
+from meterveil.core.arrays import BoolArray, FloatArray, runs
 from meterveil.core.decoys import Library
 from meterveil.data.simulation import Run, figures
 from meterveil.plots import look
@@ -30,9 +30,7 @@ def day_figure(run: Run) -> go.Figure:
         "<b>Battery power</b> (up charges, down discharges)",
         "<b>State of charge</b>, and budget left today",
     )
-    panels = make_subplots(
-        3, 1, shared_xaxes=True, subplot_titles=titles, row_heights=[0.42, 0.33, 0.25], vertical_spacing=0.085
-    )
+    panels = look.stacked(titles, 0.085, shared_xaxes=True, row_heights=[0.42, 0.33, 0.25])
     x = look.time_axis(panels, run.minutes, last_row=3)
     for trace in load_and_meter(run, x):
         panels.add_trace(trace, 1, 1)
@@ -41,7 +39,6 @@ def day_figure(run: Run) -> go.Figure:
     for trace in _charge_lines(run, x):
         panels.add_trace(trace, 3, 1)
     _mark_gaps(panels, run, x)
-    look.head_panels(panels)
     panels.update_yaxes(**look.WATTS)
     panels.update_yaxes(tickformat="", ticksuffix=" %", range=[-3, 103], row=3)
     figure = look.figure_of(panels, f"{run.household}, {run.minutes[0]:%d %B %Y}: {run.defence}", 860)
@@ -52,20 +49,14 @@ def days_figure(run: Run) -> go.Figure:
     """Draw the energy moved on each day, and the state of charge at midnight."""
     days = run.days()
     rows = [figures(run.day(day)) for day in days]
-    panels = make_subplots(
-        2,
-        1,
-        shared_xaxes=True,
-        vertical_spacing=0.14,
-        subplot_titles=("<b>Energy moved</b> (in and out)", "<b>State of charge</b> at midnight"),
-    )
+    titles = ("<b>Energy moved</b> (in and out)", "<b>State of charge</b> at midnight")
+    panels = look.stacked(titles, 0.14, shared_xaxes=True)
     moved = go.Bar(x=days, y=[row.throughput_kwh for row in rows], marker_color=look.METER, name="moved")
     soc = go.Scatter(
         x=days, y=[row.soc_end * 100 for row in rows], name="charge", mode="lines+markers", line_color=look.SOC
     )
     panels.add_trace(moved, 1, 1)
     panels.add_trace(soc, 2, 1)
-    look.head_panels(panels)
     panels.update_yaxes(ticksuffix=" kWh", row=1)
     panels.update_yaxes(ticksuffix=" %", range=[0, 100], row=2)
     panels.update_xaxes(type="date", tickformat="%d %b\n%Y")
@@ -129,10 +120,7 @@ def _percent(x: Any, share: FloatArray, name: str, colour: str, dash: str) -> go
 
 def _mark_gaps(panels: go.Figure, run: Run, x: Any) -> None:
     """Shade minutes without a reading, in which the battery idles."""
-    missing = np.isnan(run.load_w)
-    edges = np.diff(missing.astype(np.int8), prepend=0, append=0)
-    starts, ends = np.flatnonzero(edges == 1), np.flatnonzero(edges == -1)
-    for number, (start, end) in enumerate(zip(starts, ends, strict=True)):
+    for number, (start, end) in enumerate(zip(*runs(np.isnan(run.load_w)), strict=True)):
         for row in (1, 2, 3):
             panels.add_vrect(
                 x0=x[start],

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import plotly.graph_objects as go
-from plotly.subplots import make_subplots
 
 from meterveil.plots import look
 
@@ -49,9 +48,7 @@ def curves_figure(
     logarithmic: Sequence[str] = (),
 ) -> go.Figure:
     """Draw panel -> line -> points (x, y); panels that are named `logarithmic` have such an axis."""
-    figure = make_subplots(
-        len(panels), 1, shared_xaxes=True, vertical_spacing=0.07, subplot_titles=[f"<b>{name}</b>" for name in panels]
-    )
+    figure = look.stacked(look.bold(panels), 0.07, shared_xaxes=True)
     colours = look.colours_of(list(dict.fromkeys(name for lines in panels.values() for name in lines)))
     for row, (panel, lines) in enumerate(panels.items(), start=1):
         for name, points in lines.items():
@@ -60,7 +57,6 @@ def curves_figure(
             figure.add_trace(trace.update(line_color=colours[name]), row, 1)
         if panel in logarithmic:
             figure.update_yaxes(type="log", row=row, col=1)
-    look.head_panels(figure)
     figure.update_xaxes(title_text=axis, row=len(panels), col=1)
     return look.figure_of(figure, title, 160 * len(panels) + 140).update_layout(
         margin_b=60, margin_t=110, legend_y=1.05

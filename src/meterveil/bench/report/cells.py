@@ -10,13 +10,14 @@ import pandas as pd
 from meterveil.attackers.protocol import AGGREGATE
 from meterveil.attackers.registry import FLOORS
 from meterveil.bench import reported
+from meterveil.bench.attack_page import DATASETS
 from meterveil.bench.metrics import UNDERTRAINED, UNDERTRAINED_NOTE
-from meterveil.bench.report.comparison import real_attackers, records
+from meterveil.bench.report.comparison import MARKS, METRICS, is_count, real_attackers, records
 from meterveil.bench.report.leaderboard import NOT_MET, Board
-from meterveil.bench.report.verdicts import MARKS, METRICS, is_count
-from meterveil.bench.reproduce.experiments import HELD_OUT, PAPER, cell_rows
+from meterveil.bench.reproduce.cells import cell_rows
+from meterveil.bench.reproduce.experiments import HELD_OUT, PAPER
 from meterveil.bench.results import where
-from meterveil.plots.attack import LABELS
+from meterveil.plots.attack import in_order
 from meterveil.plots.attack import label as attacker_name
 from meterveil.plots.look import readable
 
@@ -24,7 +25,6 @@ Rows = list[list[str]]
 SPACE = "\u2009"
 """Space within a figure, at which a line may break on a phone."""
 
-_DATASETS = {"ukdale": "UK-DALE", "redd": "REDD", "refit": "REFIT"}
 _DEFENCES = {
     "none": "no defence",
     "random": "random replay",
@@ -64,7 +64,7 @@ _F1 = ("f1", "f1_head")
 
 def dataset_name(dataset: str) -> str:
     """Write the name of a data set."""
-    return _DATASETS.get(dataset, readable(dataset))
+    return DATASETS.get(dataset, readable(dataset))
 
 
 def defence_name(label: str) -> str:
@@ -329,5 +329,4 @@ def _trial_name(row: dict[str, Any]) -> str:
 
 def _in_order(attackers: pd.Series[str]) -> list[str]:
     """Sort attackers as the paper lists them, predictors that never look at the meter last."""
-    places = {name: place for place, name in enumerate(LABELS)}
-    return sorted(attackers.unique(), key=lambda name: (name in FLOORS, places.get(name, len(places))))
+    return sorted(in_order(attackers.unique()), key=FLOORS.__contains__)

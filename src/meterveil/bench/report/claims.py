@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from meterveil.bench.report.cells import Rows, dataset_name, figure_text, paper_text
-from meterveil.bench.report.comparison import command, compare, records
-from meterveil.bench.report.verdicts import METRICS
-from meterveil.bench.reproduce.experiments import BOTH, cell_rows
+from meterveil.bench.report.comparison import METRICS, command, compare, records
+from meterveil.bench.reproduce.cells import cell_rows
+from meterveil.bench.reproduce.experiments import BOTH
 from meterveil.bench.results import Run, where
 from meterveil.data import outputs
 from meterveil.errors import InputError

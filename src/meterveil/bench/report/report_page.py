@@ -35,6 +35,10 @@ from meterveil.bench.report.cells import (
 )
 from meterveil.bench.report.claims import ADAPTIVE_NOTE, Claim, claim_rows, claims, opening
 from meterveil.bench.report.comparison import (
+    COLOURS,
+    MARKS,
+    METRICS,
+    RELATIVE,
     SHOWN,
     command,
     compare_adaptive,
@@ -43,10 +47,11 @@ from meterveil.bench.report.comparison import (
     records,
     summaries,
     tally,
+    tolerance_rows,
 )
 from meterveil.bench.report.leaderboard import Board, boards, read_submitted
-from meterveil.bench.report.verdicts import COLOURS, MARKS, METRICS, RELATIVE, tolerance_rows
-from meterveil.bench.reproduce.experiments import BOTH, HELD_OUT, THREATS, cell_rows
+from meterveil.bench.reproduce.cells import cell_rows
+from meterveil.bench.reproduce.experiments import BOTH, HELD_OUT, THREATS
 from meterveil.bench.results import where
 from meterveil.data import outputs
 from meterveil.errors import InputError
@@ -269,8 +274,7 @@ def _adaptive_sections(report: Report) -> Iterator[Section]:
 def _board_sections(report: Report) -> Iterator[Section]:
     for board in report.boards:
         heading = house_name(board) + (f", submitted by {board.submitted}" if board.submitted else "")
-        figure = ranking_figure([ranking(board)])
-        yield Section(heading, board_text(board), board_rows(board), figure, is_folded=True)
+        yield Section(heading, board_text(board), board_rows(board), ranking_figure([ranking(board)]), is_folded=True)
 
 
 def _gap_sections(report: Report) -> Iterator[Section]:
@@ -300,8 +304,7 @@ def _strength(report: Report) -> Iterator[Section]:
         notes = _notes([], f"meterveil attack {dataset} --results results")
         yield from _tables(f"Without a defence, {dataset_name(dataset)}", text, rows, notes)
     text = "F1, the better of power and on/off head, mean over appliances."
-    rows = other_rows(report.figures)
-    yield from _tables("Other days, houses and trainings", text, rows)
+    yield from _tables("Other days, houses and trainings", text, other_rows(report.figures))
     text = "The random baseline with equal throughput and the shipped signatures. Where F1 still rises with "
     text += "more masked copies or epochs, the attacker is undertrained."
     yield from _tables("More adaptive training", text, adapting_rows(report.figures))

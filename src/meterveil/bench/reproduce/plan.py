@@ -15,7 +15,8 @@ from meterveil.attackers.registry import INFORMED
 from meterveil.bench import results
 from meterveil.bench.evaluate import PRIOR
 from meterveil.bench.reproduce import steps
-from meterveil.bench.reproduce.experiments import HELD_OUT, PAPER, SYNTHETIC, Cell
+from meterveil.bench.reproduce.cells import Cell
+from meterveil.bench.reproduce.experiments import HELD_OUT, PAPER, SYNTHETIC
 from meterveil.bench.reproduce.runner import MEASURE, Engine, Task, run
 from meterveil.bench.reproduce.steps import PlannedDefence, ProbeSpec, TrainingSpec
 from meterveil.bench.reproduce.workspace import Workspace

@@ -58,7 +58,6 @@ class Task:
     """Keys of the tasks whose results it reads."""
 
     def is_done(self, workspace: Workspace) -> bool:
-        """Tell whether the task is finished."""
         return workspace.done_file(self.kind, self.key).exists()
 
 

@@ -22,7 +22,8 @@ from meterveil.attackers.registry import PAPER_SIX
 from meterveil.bench.cases import PAPER_METRICS
 from meterveil.bench.evaluate import VERSION, Result, Spec, Undefended, evaluate, measure_undefended
 from meterveil.bench.figures import HEADLINES, figures_of, gap_figures, run_of
-from meterveil.bench.reproduce.experiments import PAPER, RANDOM_EQUAL, RATIONED, SYNTHETIC, Cell, Changes, DefenceSpec
+from meterveil.bench.reproduce.cells import Cell
+from meterveil.bench.reproduce.experiments import PAPER, RANDOM_EQUAL, RATIONED, SYNTHETIC, Changes, DefenceSpec
 from meterveil.bench.reproduce.workspace import Workspace
 from meterveil.bench.results import Figure, Run, current_commit
 from meterveil.bench.trial import Trial, synthetic_trial
@@ -34,7 +35,7 @@ from meterveil.data.protocols import PROTOCOLS
 from meterveil.data.simulation import Setup
 from meterveil.defenders import version_of
 from meterveil.defenders.defence import Defence, equal_kwh, find_defence, trained_defence
-from meterveil.defenders.random_equal import RandomEqual
+from meterveil.defenders.random import RandomEqual
 from meterveil.defenders.rationed import Rationed
 from meterveil.defenders.run_folder import FINISHED, format_of, own_randomness, read_document
 from meterveil.defenders.training_settings import MANAGER, ManagerSettings, Settings
@@ -159,7 +160,6 @@ class PlannedDefence:
         return equal_kwh([document["figures"]["training_days_moved_kwh"] for document in documents])
 
     def setup(self, workspace: Workspace) -> Setup:
-        """Return signatures and battery."""
         return Setup(workspace.signatures(self.spec.signatures), Battery(**dict(self.battery)))
 
     def settings(self, workspace: Workspace) -> dict[str, Any]:

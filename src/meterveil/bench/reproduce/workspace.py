@@ -18,7 +18,7 @@ from meterveil.core.decoys import Library
 from meterveil.data.cache import household_digest
 from meterveil.data.files import data_folder
 from meterveil.data.household import Aggregate, Household
-from meterveil.data.load import describe, load, load_protocol
+from meterveil.data.load import houses, load, load_protocol
 from meterveil.data.protocols import FURTHER_HOUSES, PROTOCOLS
 from meterveil.data.signatures import build, read_houses, save, sub_library
 from meterveil.data.signatures import library as read_library
@@ -47,7 +47,7 @@ class Workspace:
         """Tell whether the data include a house; reading it reports any other problem."""
         if self.data is None or not (self.data / dataset).is_dir():
             return True
-        known = describe(self.data / dataset).houses
+        known = houses(self.data / dataset)
         return not known or house in known
 
     def digest(self, dataset: str, house: int, targets: tuple[str, ...] = (), aggregate: Aggregate = "mains") -> str:

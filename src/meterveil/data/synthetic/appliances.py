@@ -46,7 +46,6 @@ class Kettle(Drawn):
     RANGES = ((2350, 2950), (95, 150))
 
     def use(self, rng: Rng) -> Segments:
-        """Boil once, and sometimes a second time."""
         boils = [self.boil(rng, self.fill_s)]
         if rng.random() < 0.06:
             boils += [pause(rng, 15, 90), self.boil(rng, 0.5 * self.fill_s)]
@@ -68,7 +67,6 @@ class Microwave(Drawn):
     RANGES = ((1150, 1700), (25, 60), (50, 85))
 
     def use(self, rng: Rng) -> Segments:
-        """Heat once, or stir and heat again."""
         stages = [self.heat(rng, self.median_s)]
         if rng.random() < 0.2:
             stages += [pause(rng, 10, 60, 0.5 * self.idle_w), self.heat(rng, 0.7 * self.median_s)]
@@ -98,7 +96,6 @@ class Toaster:
         return cls(watts, rng.uniform(110, 190))
 
     def use(self, rng: Rng) -> Segments:
-        """Toast one round, or two."""
         rounds = [self.round(rng)]
         if rng.random() < 0.3:
             rounds += [pause(rng, 10, 50), self.round(rng)]
@@ -122,7 +119,6 @@ class WashingMachine:
 
     @classmethod
     def draw(cls, rng: Rng) -> WashingMachine:
-        """Draw the washing machine of one household."""
         heater_w, motor_w, spin_w = rng.uniform(1800, 2100), rng.uniform(90, 190), rng.uniform(280, 560)
         return cls(heater_w, motor_w, spin_w, rng.uniform(16, 42), int(rng.integers(2, 4)))
 
@@ -208,7 +204,6 @@ class Thermostatic(Drawn):
     RANGES = ((1900, 2500), (30, 60), (350, 700), (30, 80), (90, 200), (1200, 2200))
 
     def use(self, rng: Rng) -> Segments:
-        """Heat up and hold the temperature."""
         watts = self.watts * (1 + 0.01 * rng.standard_normal())
         preheat_s = self.preheat_s * rng.uniform(0.7, 1.3)
         hold_s = _lognormal(rng, self.median_s, 0.4, 60, 6000)
@@ -236,7 +231,6 @@ class Fridge:
 
     @classmethod
     def draw(cls, rng: Rng) -> Fridge:
-        """Draw the fridge-freezer of one household."""
         watts, cycle_s, duty = rng.uniform(80, 160), rng.uniform(2000, 3400), rng.uniform(0.30, 0.40)
         return cls(
             watts=watts,

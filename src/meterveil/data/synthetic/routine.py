@@ -40,7 +40,6 @@ class Routine:
 
     @classmethod
     def draw(cls, rng: Rng) -> Routine:
-        """Draw the routine of one household."""
         return cls(
             wake_h=rng.normal(6.9, 0.5),
             lie_in_h=rng.uniform(0.5, 2.0),
@@ -78,11 +77,9 @@ class Day:
         return self.start_s + hour * HOUR_S + np.where(hour >= 3, self.length_s - DAY_S, 0.0)
 
     def second(self, hour: float) -> float:
-        """Return the second of the trace at one wall-clock hour."""
         return float(self.at_s(np.array(hour)))
 
     def home(self, hour: FloatArray) -> BoolArray:
-        """Tell whether people are home and awake."""
         out = (hour >= self.leave_h) & (hour < self.return_h)
         return (hour >= self.wake_h) & (hour < self.sleep_h) & ~out & (not self.away)
 

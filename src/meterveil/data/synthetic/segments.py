@@ -31,7 +31,6 @@ class Segments:
         return cls(start_s[keep], stop_s[keep], np.broadcast_to(watts, start_s.shape)[keep])
 
     def delayed(self, by_s: float) -> Segments:
-        """Move everything later by so many seconds."""
         return Segments(self.start_s + by_s, self.stop_s + by_s, self.watts)
 
     @property

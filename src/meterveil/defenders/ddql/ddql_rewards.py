@@ -115,7 +115,6 @@ class MiReward(PrivacyReward):
         return cls(settings, max(float(np.nanstd(scenario.load_w[:, scenario.lead :])), 1.0))
 
     def begin(self, batch: int) -> None:
-        """Begin a new day."""
         self.state: State | None = None
         self.last_w = np.zeros(batch)
 
@@ -144,11 +143,9 @@ class MiReward(PrivacyReward):
         return total / max(int(known.sum()), 1)
 
     def arrays(self) -> Arrays:
-        """Return the weights of network and optimiser."""
         return network_arrays(self.network, self.optimiser)
 
     def restore(self, arrays: Arrays) -> None:
-        """Restore network and optimiser."""
         restore_network(self.network, self.optimiser, arrays)
 
     def _missed(

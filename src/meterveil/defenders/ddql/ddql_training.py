@@ -238,7 +238,6 @@ class Player:
     def block(
         self, state: BatteryState, policy: QPolicy, begin: int, rng: np.random.Generator
     ) -> tuple[BatteryState, Played]:
-        """Act through a block of minutes."""
         days, block = self.days, slice(begin, begin + self.settings.block_minutes)
         load_w = days.load_w[block]
         observations, actions, powers = [self._seen(state, begin)], [], []

@@ -167,7 +167,6 @@ def check(settings: ManagerSettings, setup: Setup, scenario: Scenario) -> None:
 
 
 def _update(model: PPO, households: TrainingHouseholds, settings: ManagerSettings) -> Update:
-    """Collect one horizon of decisions and learn from them."""
     before, households.finished = households.minutes, []
     left = max(1.0 - before / settings.budget_minutes, 0.0) if settings.anneal else 1.0
     model.lr_schedule = lambda _: settings.learning_rate * left

@@ -96,7 +96,6 @@ class TrainingHouseholds(HouseholdVecEnv):
         return arrays, {"minutes": self.minutes, "slots": [rng.bit_generator.state for rng in self._rngs]}
 
     def restore(self, arrays: dict[str, Any], counters: dict[str, Any]) -> Observation:
-        """Restore a snapshot and return its observation."""
         battery = BatteryState(arrays["soc"], arrays["moved_today_kwh"])
         self.state = EnvState(battery, *(arrays[name] for name in _STATE))
         self._returns, self._lengths, self._whole = (arrays[n] for n in ("returns", "lengths", "whole"))
@@ -152,12 +151,10 @@ class MinuteDiscount(RolloutBuffer):
         super().__init__(*args, **kwargs)
 
     def reset(self) -> None:
-        """Clear the last rollout."""
         super().reset()
         self.lasted = np.ones((self.buffer_size, self.n_envs), dtype=np.int64)
 
     def add(self, *args: Any, **kwargs: Any) -> None:
-        """Record the minutes of the decision."""
         self.lasted[self.pos] = self.households.lasted
         super().add(*args, **kwargs)
 

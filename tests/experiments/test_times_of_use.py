@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from meterveil.bench.behaviour import QUESTIONS, any_in_use, steps_until, time_of_use, usual_times
+from experiments.times_of_use import QUESTIONS, any_in_use, steps_until, time_of_use, usual_times
 from meterveil.data.simulation import Resolution
 from meterveil.errors import InputError
 
