@@ -183,7 +183,7 @@ def _at_lowest(
     size = block.cost[..., 0].size * (2 * steps + 2)
     mass = np.bincount(place, weight - share, size) + np.bincount(place + 1, share, size)
     mean = mass.reshape(*value.shape[:2], -1, 2 * steps + 2) @ _windows(value[:, :, 0], columns, 1).copy()
-    return mean.reshape(*shape, columns) / block.gain.shape[2]
+    return np.asarray(mean.reshape(*shape, columns) / block.gain.shape[2])
 
 
 def _at_rows(value: FloatArray, block: Block, columns: int) -> FloatArray:
@@ -238,7 +238,8 @@ def _course(situation: Situation) -> Course:
     recent = np.ascontiguousarray(situation.recent.transpose(2, 0, 3, 1))  # (half hour, batch, 1 + M, day)
     decoys_kwh = situation.decoy_w * (_HOURS / 1000.0)
     levels_w = np.asarray(situation.rules.menu_w)[:, None]
-    veiled = situation.rules.protected(np.arange(SLOTS) * SLOT_MINUTES)  # in the other hours the battery rests
+    # in the other hours the battery rests
+    veiled = np.asarray(situation.rules.protected(np.arange(SLOTS) * SLOT_MINUTES), dtype=np.float64)
     added_kwh = ((levels_w - recent[:, :, :1]) * (_HOURS / 1000.0) + decoys_kwh) * _wide(veiled)
     moved_kwh = (recent[:, :, 1:] + decoys_kwh) * _wide(veiled)
     charge, discharge = (

@@ -120,7 +120,7 @@ def quiet_need_kwh(recent: FloatArray, level: IntArray, minute_of_day: IntArray,
     need_kwh = np.empty((len(recent), SLOTS))
     for end in np.unique(following):
         rows = np.flatnonzero(following == end)
-        at_level = np.ix_(rows, range(recent.shape[1]), range(end))
+        at_level = np.ix_(rows, np.arange(recent.shape[1]), np.arange(end))
         need_kwh[rows, :end] = np.median(recent[(*at_level, 1 + level[rows, None, None])], axis=1)
         need_kwh[rows, end:] = np.median(recent[rows, :, end:, 1:], axis=1).min(axis=2)  # (batch, half hour)
     need_kwh *= rules.protected(np.arange(SLOTS) * SLOT_MINUTES)
