@@ -64,19 +64,17 @@ def test_an_inversion_of_ones_own_takes_the_place_of_the_policys():
     assert Informed().knowing(defender("none"), SETUP).inversion is None
 
 
-def test_networks_are_used_only_where_they_read_more_on_most_days():
-    day = np.repeat(np.arange(4), 2)
-    truth = np.tile([True, False, True, False], (8, 1))
-    habits = np.tile([1.0, 1.0, -1.0, -1.0], (8, 1))
-    lucky = np.where((day < 2)[:, None], np.where(truth, 1.0, -1.0), habits)
-    seen = np.ones_like(truth)
-    prior, twice, always = (
-        informed._option(share, logit, truth, seen, day)
-        for share, logit in ((0.0, habits), (1.0, lucky), (1.0, np.where(truth, 2.0, -2.0)))
-    )
-    assert twice.f1 > prior.f1
-    assert always.exceeds(prior)
-    assert not twice.exceeds(prior)
+def test_networks_are_used_only_where_they_read_more_than_chance_gives():
+    day = np.repeat(np.arange(6), 2)
+    truth = np.zeros((12, 8), dtype=bool)
+    truth[day < 2, :4] = True  # an appliance that runs on two of six days
+    seen, habits = np.ones_like(truth), np.tile([0.5, 0.5, -1.0, -1.0, -1.0, -1.0, 0.5, 0.5], (12, 1))
+    well = np.where(truth, 3.0, -3.0)
+    lucky = np.where((day == 0)[:, None], well, np.where((day == 3)[:, None], 2.0, habits))
+    prior, by_chance, rare = (informed._option(0.5, logit, truth, seen, day) for logit in (habits, lucky, well))
+    assert by_chance.f1 > prior.f1
+    assert rare.exceeds(prior)
+    assert not by_chance.exceeds(prior)
 
 
 def test_a_day_is_read_with_the_one_that_follows_it(home):

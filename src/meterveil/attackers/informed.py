@@ -7,7 +7,7 @@ new days: appliances are exchanged between days and moved in time, and the defen
 random numbers of its own. Only the load and the random numbers of the test days are unknown to it. Three
 networks, each validated on other days, are averaged.
 The prior's log-odds are added to the network's output. How much of the network is used beside the prior is
-chosen for each appliance on validation days: none of it where the gain is within two standard errors.
+chosen for each appliance on validation days: none of it where the gain is within its standard error.
 """
 
 from __future__ import annotations
@@ -51,8 +51,6 @@ _SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
 """Candidate shares of the network in the log-odds, beside the prior; the first one is the prior alone."""
 _REPEATS = 4
 """Random draws of the defence on the validation days."""
-_CERTAIN = 2.0
-"""Standard errors by which the gain over the prior on validation days must exceed 0 for the networks to be used."""
 
 Inversion = Callable[[Meter, Setup], FloatArray]
 """(meter as it is shown, with gaps filled; battery, library and tariff) -> estimate of the load, (batch, minute).
@@ -266,8 +264,9 @@ class Informed:
         """Choose shares and thresholds on validation days, whose numbers are `day`, (batch,).
 
         The share has the least cross-entropy, which varies less on few days than F1. The networks are used where
-        they read more than the prior, and their cross-entropy is lower by more than two standard errors: a smaller
-        gain may be chance, and would make this attacker read less than the prior elsewhere.
+        they are better than the prior by F1 and by cross-entropy, each by more than its standard error: a smaller
+        gain may be chance, and would make this attacker read less than the prior elsewhere. Two standard errors
+        would refuse appliances that run on few of the days, however well they are read.
         """
         outputs = [read(*pair) for pair in zip(networks, validations, strict=True)]
         state, power = (np.concatenate([part.numpy() for part in parts]) for parts in zip(*outputs, strict=True))
@@ -296,21 +295,31 @@ class _Option(NamedTuple):
     share: float
     threshold: float
     f1: float
-    loss: FloatArray  # (day,) summed over the known minutes
+    f1_without_each: FloatArray  # (day,) F1 of all validation days but one
+    loss: FloatArray  # (day,) cross-entropy, summed over the known minutes
 
     def exceeds(self, other: _Option) -> bool:
-        """Tell whether this option reads more than another one, beyond doubt."""
+        """Tell whether this option is better than another one by more than the standard error over days."""
+        days = len(self.loss)
+        f1_error = np.sqrt(max(days - 1, 0)) * np.std(self.f1_without_each - other.f1_without_each)  # jackknife
         gain = other.loss - self.loss
-        error = gain.std(ddof=1) / np.sqrt(len(gain)) if len(gain) > 1 else 0.0
-        return bool(self.f1 > other.f1 and gain.mean() > _CERTAIN * error)
+        loss_error = np.std(gain) / np.sqrt(max(days - 1, 1))
+        return bool(self.f1 - other.f1 > f1_error and gain.mean() > loss_error)
 
 
 def _option(share: float, logit: FloatArray, truth: BoolArray, seen: BoolArray, day: IntArray) -> _Option:
     """Choose the threshold of a share; `logit` and `truth` are (batch, minute), and `day` is the number of each row."""
-    threshold, f1 = best_threshold(_probability(logit)[seen], truth[seen])
-    entropy = np.where(seen, np.logaddexp(0.0, np.where(truth, -logit, logit)), 0.0).sum(axis=1)
+    probability = _probability(logit)
+    threshold, f1 = best_threshold(probability[seen], truth[seen])
+    entropy = np.where(seen, np.logaddexp(0.0, np.where(truth, -logit, logit)), 0.0)
+    decided, real = (probability >= threshold) & seen, truth & seen
     _, number = np.unique(day, return_inverse=True)
-    return _Option(share, threshold, f1, np.asarray(np.bincount(number, entropy), dtype=np.float64))
+    right, claimed, used, loss = (
+        np.asarray(np.bincount(number, part.sum(axis=1)), dtype=np.float64)
+        for part in (decided & real, decided, real, entropy)
+    )
+    right, claimed, used = (part.sum() - part for part in (right, claimed, used))
+    return _Option(share, threshold, f1, 2.0 * right / np.maximum(claimed + used, 1.0), loss)
 
 
 def _odds(probability: FloatArray) -> FloatArray:
