@@ -3,11 +3,12 @@
 Makes results/study_fidelity.csv of docs/fidelity.md. No attacker takes part and no privacy figure is read: a
 candidate is scored by what the battery does on the paper's test days (`meterveil.bench.fingerprint`).
 
-Three steps, each resumable, trainings cached as in `meterveil reproduce`:
+Four steps, each resumable, trainings cached as in `meterveil reproduce`:
 
     loads     sources of the load, by the day's mean and by a drain that charges at night and covers the load by day
     screen    one training of every candidate on UK-DALE, with the identity probe, which needs no network
-    halve     the best of them on both houses and with the paper's probe, then five seeds of the best
+    halve     the best of them on both houses; the best of these also with a mask and with the published preset
+    final     the best of all with the paper's probe and every seed
 
 `--candidate '{"weight": 0.01, "probe": "transformer"}' --on ukdale --seeds 1` measures one candidate only.
 """
@@ -16,7 +17,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import product
 from typing import Any, cast
@@ -41,20 +42,23 @@ from meterveil.data.protocols import PROTOCOLS
 from meterveil.data.simulation import episodes
 from meterveil.defenders.run_folder import load_trained
 from meterveil.defenders.trained_policies import ManagerPolicy
-from meterveil.defenders.training_settings import CHOICES, ManagerSettings, manager_settings
+from meterveil.defenders.training_settings import CHOICES, MANAGER_PRESETS, ManagerSettings, manager_settings
 from meterveil.errors import InputError
 
-WEIGHTS = (0.01, 0.03, 0.1, 0.003, 1.0, 0.3, 0.0)
+WEIGHTS = (0.01, 0.02, 0.005, 0.05, 0.1, 1.0, 0.0)
 """Lambda: 0 is cost only, 1 is privacy only, which the paper says that it used."""
 LOSSES = ("rmse", "mse")
-PRESETS = ("fast", "paper")
-"""`paper` has the published learning rate, with which little is learned in 300 days."""
+PUBLISHED = "paper"
+"""Preset with the published learning rate, with which little is learned in 300 days."""
+STEPS = ("loads", "screen", "halve", "final")
 EXPORTING: Changes = (("export_limit_w", float("inf")),)
 """Battery that may feed the grid, which the paper says that it does not (D3)."""
 DRAWS = 3
 """Times that a sampled policy plays the day."""
 KEPT = 4
-"""Candidates of the screen that are tried again with the other choices."""
+"""Candidates of the screen that are tried on both houses."""
+FINALISTS = 2
+"""Candidates that are trained with the paper's probe and every seed."""
 SEEDS = 5
 
 
@@ -189,7 +193,7 @@ def _mean_figures(workspace: Workspace, dataset: str) -> list[dict[str, Any]]:
 
 def screened(done: set[str]) -> list[Candidate]:
     """List the candidates of the screen that are not done."""
-    grid = [Candidate(weight, loss) for weight, loss in product(WEIGHTS, LOSSES)]
+    grid = [Candidate(weight, loss) for loss, weight in product(LOSSES, WEIGHTS)]
     grid = [candidate for candidate in grid if candidate.weight or candidate.loss == LOSSES[0]]  # no loss counts at 0
     every = [replace(candidate, choice=choice) for candidate in grid for choice in reversed(CHOICES)]
     return [candidate for candidate in every if candidate.name not in done]
@@ -222,12 +226,12 @@ def scores(folder: Any, dataset: str) -> dict[str, float]:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the steps that are asked for, and record each candidate as soon as it is measured."""
     parser = study.options(__doc__ or "")
-    parser.add_argument("--step", choices=["loads", "screen", "halve"], action="append", help="default: all")
+    parser.add_argument("--step", choices=STEPS, action="append", help="default: all")
     parser.add_argument("--seeds", type=int, default=SEEDS, help="trainings of the best candidates")
     parser.add_argument("--candidate", type=json.loads, help="fields of one candidate as JSON; no step is run")
     parser.add_argument("--on", choices=BOTH, action="append", help="houses of --candidate; default: both")
     options = parser.parse_args(arguments)
-    steps = [] if options.candidate else options.step or ["loads", "screen", "halve"]
+    steps = [] if options.candidate else options.step or STEPS
     folder, cache = data_folder(options.data), cache_folder()
     library = (options.library or built_library(folder, cache)).resolve()
     workspace = Workspace(options.results.resolve(), cache, folder, library)
@@ -244,25 +248,30 @@ def main(arguments: Sequence[str] | None = None) -> None:
             readings = {"ukdale": measured(workspace, candidate, "ukdale", 1)}
             record(options.results, candidate.name, readings, 1, asdict(candidate))
     if "halve" in steps:
-        _halve(workspace, options)
+        screen = screened(set())
+        _on_both(workspace, options.results, best(screen, scores(options.results, "ukdale"), KEPT))
+        [first] = best(screen, scores(options.results, "_".join(BOTH)), 1)
+        _on_both(workspace, options.results, [replace(first, masked=True), replace(first, preset=PUBLISHED)])
+    if "final" in steps:
+        every = [
+            replace(c, masked=m, preset=p) for c in screened(set()) for m in (False, True) for p in MANAGER_PRESETS
+        ]
+        finalists = best(every, scores(options.results, "_".join(BOTH)), FINALISTS)
+        probed = [replace(candidate, probe="transformer") for candidate in finalists]
+        _on_both(workspace, options.results, probed, options.seeds)
 
 
-def _halve(workspace: Workspace, options: Any) -> None:
-    """Try the best of the screen with the other choices on both houses, then train the best with every seed."""
-    known = scores(options.results, "ukdale")
-    by_name = {candidate.name: candidate for candidate in screened(set())}
-    best = sorted((name for name in by_name if name in known), key=known.__getitem__)[:KEPT]
-    varied = [replace(by_name[name], masked=masked) for name in best for masked in (False, True)]
-    for candidate in varied:
-        if candidate.name not in scores(options.results, "_".join(BOTH)):
-            readings = {dataset: measured(workspace, candidate, dataset, 1) for dataset in BOTH}
-            record(options.results, candidate.name, readings, 1, asdict(candidate))
-    known = scores(options.results, "_".join(BOTH))
-    winner = min(varied, key=lambda candidate: known[candidate.name])
-    for preset in PRESETS:
-        final = replace(winner, preset=preset, probe="transformer")
-        readings = {dataset: measured(workspace, final, dataset, options.seeds) for dataset in BOTH}
-        record(options.results, final.name, readings, options.seeds, asdict(final))
+def best(candidates: Sequence[Candidate], known: Mapping[str, float], number: int) -> list[Candidate]:
+    """Return so many candidates with the lowest recorded scores."""
+    recorded = [candidate for candidate in candidates if candidate.name in known]
+    return sorted(recorded, key=lambda candidate: known[candidate.name])[:number]
+
+
+def _on_both(workspace: Workspace, folder: Any, candidates: Sequence[Candidate], seeds: int = 1) -> None:
+    for candidate in candidates:
+        if candidate.name not in scores(folder, "_".join(BOTH)):
+            readings = {dataset: measured(workspace, candidate, dataset, seeds) for dataset in BOTH}
+            record(folder, candidate.name, readings, seeds, asdict(candidate))
 
 
 def _papers_peak_soc() -> float:
