@@ -3,12 +3,13 @@
 Makes results/study_fidelity.csv of docs/fidelity.md. No attacker takes part and no privacy figure is read: a
 candidate is scored by what the battery does on the paper's test days (`meterveil.bench.fingerprint`).
 
-Four steps, each resumable, trainings cached as in `meterveil reproduce`:
+Five steps, each resumable, trainings cached as in `meterveil reproduce`:
 
     loads     sources of the load, by the day's mean and by a drain that charges at night and covers the load by day
     screen    one training of every candidate on UK-DALE, with the identity probe, which needs no network
     halve     the best of them on both houses; the best of these also with a mask and with the published preset
     final     the best of all with the paper's probe and every seed
+    batteries the frozen reading, `as_published`, with the paper's other batteries, not trained again
 
 `--candidate '{"weight": 0.01, "probe": "transformer"}' --on ukdale --seeds 1` measures one candidate only.
 """
@@ -25,9 +26,9 @@ from typing import Any, cast
 import numpy as np
 
 from experiments import study
-from meterveil.bench import fingerprint
+from meterveil.bench import fingerprint, reported
 from meterveil.bench.fingerprint import Reading
-from meterveil.bench.reproduce.experiments import AS_PUBLISHED_LOAD, BOTH, Changes
+from meterveil.bench.reproduce.experiments import AS_PUBLISHED, AS_PUBLISHED_LOAD, BOTH, TABLES, Changes
 from meterveil.bench.reproduce.runner import Task, do
 from meterveil.bench.reproduce.steps import ProbeSpec, TrainingSpec
 from meterveil.bench.reproduce.workspace import Workspace, built_library
@@ -50,9 +51,10 @@ WEIGHTS = (0.01, 0.02, 0.005, 0.05, 0.1, 1.0, 0.0)
 LOSSES = ("rmse", "mse")
 PUBLISHED = "paper"
 """Preset with the published learning rate, with which little is learned in 300 days."""
-STEPS = ("loads", "screen", "halve", "final")
+STEPS = ("loads", "screen", "halve", "final", "batteries")
 EXPORTING: Changes = (("export_limit_w", float("inf")),)
 """Battery that may feed the grid, which the paper says that it does not (D3)."""
+ALL_SUBMETERS = "all sub-meters"
 DRAWS = 3
 """Times that a sampled policy plays the day."""
 KEPT = 4
@@ -179,15 +181,44 @@ def load_figures(workspace: Workspace) -> list[dict[str, Any]]:
 
 
 def _mean_figures(workspace: Workspace, dataset: str) -> list[dict[str, Any]]:
-    """Compare the mean of each appliance on the paper's test days with the highest that its tables allow."""
+    """Compare the mean of each appliance on the paper's test days with the highest that its tables allow.
+
+    The sum of all sub-meters at hand is one more source of the load.
+    """
     protocol, highest = PROTOCOLS[dataset], fingerprint.highest_means(dataset)
-    figures = []
+    every = workspace.household(dataset, protocol.house).day(protocol.test[0]).appliances_w.values()
+    total_w = sum(float(np.nanmean(watts)) for watts in every if not np.isnan(watts).all())
+    shared = {"dataset": dataset, "row": f"load {ALL_SUBMETERS}", "seeds": 1, "n_days": 1}
+    figures: list[dict[str, Any]] = [{**shared, "metric": "load_w", "value": total_w}]
     for day in protocol.test:
         known = workspace.household(dataset, protocol.house).day(day).appliances_w
         for name in (name for name in protocol.targets if name in known and not np.isnan(known[name]).all()):
             values = {"mean_w": np.nanmean(known[name]), "highest_mean_w": highest[name]}
             shared = {"dataset": dataset, "row": f"mean of {name}, {day}", "seeds": 1, "n_days": 1}
             figures += [{**shared, "metric": metric, "value": value} for metric, value in values.items()]
+    return figures
+
+
+def battery_figures(workspace: Workspace, seeds: int) -> list[dict[str, Any]]:
+    """Let the frozen reading drive the paper's other batteries; errors are shares of that with the paper's battery.
+
+    The paper prints the mean over attackers, so only the shares can be compared.
+    """
+    printed = reported.figures("battery_sensitivity")
+    printed = printed[printed["metric"] == "aggregate_delta_rmse_w"].set_index("label")["paper"]
+    policies = [trained(workspace, "ukdale", AS_PUBLISHED, seed) for seed in range(seeds)]
+    aggregate = AS_PUBLISHED_LOAD["ukdale"]
+    rows = [row for row in TABLES["battery_sensitivity"].rows if row.label in printed]
+    errors_w = {
+        row.label: average([played(workspace, "ukdale", aggregate, policy, row.battery) for policy in policies]).rmse_w
+        for row in rows
+    }
+    main = rows[0].label
+    figures = []
+    for label, error_w in errors_w.items():
+        values = {"rmse_w": error_w, "share": error_w / errors_w[main], "paper_share": printed[label] / printed[main]}
+        shared = {"dataset": "ukdale", "row": f"battery, {label}", "seeds": seeds, "n_days": 1}
+        figures += [{**shared, "metric": metric, "value": value} for metric, value in values.items()]
     return figures
 
 
@@ -259,6 +290,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         finalists = best(every, scores(options.results, "_".join(BOTH)), FINALISTS)
         probed = [replace(candidate, probe="transformer") for candidate in finalists]
         _on_both(workspace, options.results, probed, options.seeds)
+    if "batteries" in steps:
+        figures = battery_figures(workspace, options.seeds)
+        study.record(options.results, "fidelity", "fidelity_batteries", figures, asdict(AS_PUBLISHED))
 
 
 def best(candidates: Sequence[Candidate], known: Mapping[str, float], number: int) -> list[Candidate]:

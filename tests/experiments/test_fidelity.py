@@ -1,6 +1,7 @@
 """The search of the paper's unstated choices, without a training, and the tables of its page."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from experiments import fidelity, fidelity_page, study
@@ -54,4 +55,25 @@ def test_the_page_says_what_is_not_measured_and_joins_the_paper():
     assert ["kWh moved", "6.13", "", ""] in rows
     assert ["attackers, seeds", "6, 5", "not measured", "not measured"] in rows
     assert "Not measured yet" in fidelity_page.informed(results.to_table([]))
+    drawn = fidelity_page.picture(results.to_table([]))
+    assert [bar.x for bar in drawn.data if bar.x] == [("paper",)] * 6  # REDD has no energy and no cost
     assert "| energy moved, UK-DALE | 6.13 kWh |" in fidelity_page.bounds()
+
+
+def test_candidates_of_both_houses_come_first_and_each_is_listed_once(tmp_path):
+    fidelity.record(tmp_path, "one house", {"ukdale": PAPERS["ukdale"]}, 1, {})
+    fidelity.record(tmp_path, "both", {"ukdale": PAPERS["ukdale"]}, 1, {})
+    worse = fingerprint.Reading(*(1.5 * value for value in PAPERS["redd"].terms.values()))
+    fidelity.record(tmp_path, "both", {"ukdale": PAPERS["ukdale"], "redd": worse}, 1, {})
+    lines = fidelity_page.candidates(study.read(tmp_path, "fidelity")).splitlines()
+    assert [line.split("|")[1].strip() for line in lines[2:]] == ["paper", "both", "one house"]
+    every = fidelity.screened(set())
+    assert fidelity.best(every, {every[2].name: 0.5, every[0].name: 0.7, "another": 0.1}, 3) == [every[2], every[0]]
+
+
+def test_batteries_are_shown_as_shares_of_the_papers(tmp_path):
+    assert "Not measured yet" in fidelity_page.batteries(pd.DataFrame(columns=["dataset", "row", "metric", "value"]))
+    shared = {"dataset": "ukdale", "row": "battery, capacity 2 kWh", "seeds": 1, "n_days": 1}
+    figures = [{**shared, "metric": name, "value": value} for name, value in (("paper_share", 0.578), ("share", 0.6))]
+    study.record(tmp_path, "fidelity", "key", figures, {})
+    assert "| capacity 2 kWh | 58 % | 60 % |" in fidelity_page.batteries(study.read(tmp_path, "fidelity"))
