@@ -19,7 +19,7 @@ from meterveil.attackers.baselines import Prior
 from meterveil.attackers.classical import recentred
 from meterveil.attackers.fitting import adaptive, fit
 from meterveil.attackers.informed import Informed
-from meterveil.attackers.protocol import Attacker, Prediction, meter_of
+from meterveil.attackers.protocol import Attacker, Prediction, meters_of
 from meterveil.attackers.registry import version_of
 from meterveil.bench.behaviour import DAY, EMPTY_SHARE, QUESTIONS, any_in_use, steps_until, time_of_use, usual_times
 from meterveil.bench.cases import best_f1, score_predictions
@@ -94,7 +94,7 @@ def read(
 
 def ask(reader: Reader, days: Sequence[Household], targets: Sequence[str]) -> dict[str, Answer]:
     """Answer every question that these targets allow."""
-    predictions = [reader.attacker.predict(meter_of(day)) for day in days]
+    predictions = [reader.attacker.predict(meter) for meter in meters_of(days)]
     scores = score_predictions(predictions, days, targets)
     answers = {"f1": Answer(np.array([best_f1(scores, name) for name in targets]), mean)}
     for name in targets:

@@ -5,9 +5,11 @@ import pytest
 
 from meterveil.attackers import informed
 from meterveil.attackers.classical import f1
+from meterveil.attackers.day_network import following_channels
+from meterveil.attackers.drawn_days import meter_of_days
 from meterveil.attackers.fitting import adaptive, load
 from meterveil.attackers.informed import Informed
-from meterveil.attackers.protocol import meter_of
+from meterveil.attackers.protocol import meter_of, meters_of
 from meterveil.data import synthetic
 from meterveil.data.simulation import Setup, mask
 from meterveil.defenders import defender
@@ -74,4 +76,23 @@ def test_a_gain_over_the_prior_counts_only_where_it_exceeds_its_error():
         for decided in (habits, lucky, truth)
     )
     assert once.f1 > prior.f1
-    assert once.gain_over(prior) < 0.0 < always.gain_over(prior)
+    assert always.exceeds(prior)
+    assert not once.exceeds(prior)
+
+
+def test_a_day_is_read_with_the_one_that_follows_it(home):
+    first, second, third = (home.day(day) for day in home.days())
+    meters = meters_of([first, second])
+    np.testing.assert_array_equal(meters[0].after_w, meters[1].reading_w)
+    assert meters[1].after_w.size == 0
+    assert meters_of([first, third])[0].after_w.size == 0
+
+
+def test_the_level_after_midnight_is_shown_all_day_and_unknown_after_the_last_day_of_a_stretch():
+    stretch_w = np.repeat([[100.0], [400.0]], 1440, axis=1)
+    meter = meter_of_days(stretch_w, np.zeros((1, 2), dtype=np.int64))
+    channels = np.array(following_channels(stretch_w, meter.after_w))
+    levels, known = np.split(channels, 2)
+    assert np.all(levels[:, 0] == 0.4)
+    assert np.all(known[:, 0] == 1.0)
+    assert not known[:, 1].any()

@@ -132,7 +132,7 @@ def learn_profile(power: Days, target: str) -> Profile:
 def _days(households: Sequence[Household], target: str) -> Days:
     values, known, weekend = [], [], []
     for household in households:
-        minute, weekday = (clock[0] for clock in meter_of(household)[1:])
+        _, [minute], [weekday], _ = meter_of(household)
         day = np.cumsum(np.diff(weekday, prepend=weekday[0]) != 0)
         cell, count = day * MINUTES + minute, int(day[-1]) + 1
         power_w = truth_w(household, target)

@@ -16,6 +16,8 @@ from meterveil.core.arrays import FloatArray
 _POOLS = (3, 4, 4)
 _SPANS = (3, 10, 30)
 """Minutes of the differences that follow a slowly moving level."""
+_AFTER = (120, 5)
+"""Minutes and number of the spans after the day whose middle reading is shown: a level there depends on the day."""
 _WINDOWS = (5, 15, 60, 180)
 """Half widths, in minutes, of the local means and deviations."""
 
@@ -110,6 +112,18 @@ def reading_channels(shown_w: FloatArray) -> list[FloatArray]:
         mean_w, deviation_w = _local(shown_w, minutes)
         channels += [(shown_w - mean_w) / 1000.0, _compressed(deviation_w)]
     return channels
+
+
+def following_channels(shown_w: FloatArray, after_w: FloatArray) -> list[FloatArray]:
+    """Return the middle reading of each of the hours after the day, constant along the day, and where it is known."""
+    minutes, spans = _AFTER
+    following_w = np.full((len(shown_w), spans * minutes), np.nan)
+    known = min(after_w.shape[1], following_w.shape[1])
+    following_w[:, :known] = after_w[:, :known]
+    parts_w = following_w.reshape(-1, spans, minutes)
+    middle_w = np.sort(parts_w, axis=2)[:, :, minutes // 2]  # NaN comes last: unknown where half of the minutes are
+    channels = [np.nan_to_num(middle_w) / 1000.0, ~np.isnan(middle_w)]
+    return [np.repeat(part[:, [n]], shown_w.shape[1], axis=1) for part in channels for n in range(spans)]
 
 
 def inverted_channels(load_w: FloatArray) -> list[FloatArray]:

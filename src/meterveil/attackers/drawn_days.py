@@ -103,6 +103,8 @@ def masked(days: Days, drawn: Draw, policy: Policy | None, setup: Setup | None, 
 
 
 def meter_of_days(reading_w: FloatArray, weekday: IntArray) -> Meter:
-    """Return the meter of whole days, (day, minute)."""
+    """Return the meter of whole days, (day, minute), of stretches whose weekdays are (stretch, day)."""
     minute = np.broadcast_to(np.arange(DAY), reading_w.shape)
-    return Meter(reading_w, minute, np.repeat(weekday.reshape(-1, 1), DAY, axis=1))
+    after_w = np.full((*weekday.shape, DAY), np.nan)
+    after_w[:, :-1] = reading_w.reshape(after_w.shape)[:, 1:]
+    return Meter(reading_w, minute, np.repeat(weekday.reshape(-1, 1), DAY, axis=1), after_w.reshape(reading_w.shape))

@@ -1,12 +1,13 @@
 """Informed attacker (D17): a network over whole days that knows the defence, the clock and the habits.
 
 Ours. It sees the meter in whole watts, its differences over several spans, local means and deviations, the
-time of day and week, the prior's own probability and, for a defence that can be inverted, an estimate of the
-load; one network reads all targets of a house. It trains on new days: appliances are exchanged between days
-and moved in time, and the defence masks every drawn day with random numbers of its own. Only the load and the
-random numbers of the test days are unknown to it. Three networks, each validated on other days, are averaged.
+time of day and week, what the meter shows in the hours after midnight, the prior's own probability and, for a
+defence that can be inverted, an estimate of the load; one network reads all targets of a house. It trains on
+new days: appliances are exchanged between days and moved in time, and the defence masks every drawn day with
+random numbers of its own. Only the load and the random numbers of the test days are unknown to it. Three
+networks, each validated on other days, are averaged.
 The prior's log-odds are added to the network's output. How much of the network is used beside the prior is
-chosen for each appliance on validation days: none of it where the gain is within its standard error.
+chosen for each appliance on validation days: none of it where the gain is within two standard errors.
 """
 
 from __future__ import annotations
@@ -22,7 +23,15 @@ from torch import nn
 from meterveil.attackers import baselines, drawn_days
 from meterveil.attackers.baselines import Prior
 from meterveil.attackers.classical import best_threshold, recentred
-from meterveil.attackers.day_network import Examples, UNet, inverted_channels, loss_of, read, reading_channels
+from meterveil.attackers.day_network import (
+    Examples,
+    UNet,
+    following_channels,
+    inverted_channels,
+    loss_of,
+    read,
+    reading_channels,
+)
 from meterveil.attackers.drawn_days import Days, Draw
 from meterveil.attackers.examples import tensor
 from meterveil.attackers.neural import load_weights, moving_average, stored_weights, weights_of
@@ -34,7 +43,7 @@ from meterveil.data.protocols import on_threshold_w
 from meterveil.data.simulation import Setup
 from meterveil.errors import InputError
 
-VERSION = 4  # raise it when a change alters the figures of this attacker
+VERSION = 6  # raise it when a change alters the figures of this attacker
 
 _LOG_ODDS = 9.0
 """Bound of the prior's log-odds."""
@@ -42,6 +51,8 @@ _SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
 """Candidate shares of the network in the log-odds, beside the prior; the first one is the prior alone."""
 _REPEATS = 4
 """Random draws of the defence on the validation days."""
+_CERTAIN = 2.0
+"""Standard errors by which a gain over the prior on validation days must exceed 0 before the networks are used."""
 
 Inversion = Callable[[Meter, Setup], FloatArray]
 """(meter as it is shown, with gaps filled; battery, library and tariff) -> estimate of the load, (batch, minute).
@@ -56,13 +67,13 @@ class Recipe:
     """Architecture and training settings."""
 
     width: int = 32
-    epochs: int = 48
+    epochs: int = 24
     copies: int = 12
     """Training days drawn in an epoch, as a multiple of the recorded ones; at most `most_days`."""
     most_days: int = 160
     chain: int = 4
     """Days that a drawn stretch lasts, so that the defence carries its charge and memory over midnight."""
-    batch: int = 8
+    batch: int = 4
     learning_rate: float = 3e-3
     averaging: float = 0.98
     """Decay of the moving average of the weights, which is validated and kept."""
@@ -229,7 +240,13 @@ class Informed:
         shown_w = np.round(filled(meter.reading_w) / step_w) * step_w
         day, weekend = 2 * np.pi * meter.minute_of_day / drawn_days.DAY, (meter.weekday >= 5).astype(np.int64)
         clock = [np.sin(day), np.cos(day), np.sin(2 * day), np.cos(2 * day), weekend]
-        channels = [~np.isnan(meter.reading_w), *reading_channels(shown_w), *clock]
+        after_w = np.round(meter.after_w / step_w) * step_w
+        channels = [
+            ~np.isnan(meter.reading_w),
+            *reading_channels(shown_w),
+            *following_channels(shown_w, after_w),
+            *clock,
+        ]
         if self.inversion and self.setup:
             channels += inverted_channels(self.inversion(meter._replace(reading_w=shown_w), self.setup))
         profiles = [self.prior.profiles[name].on[weekend, meter.minute_of_day] for name in self.targets]
@@ -249,8 +266,8 @@ class Informed:
         """Choose shares and thresholds on validation days, whose numbers are `day`, (batch,).
 
         The share has the least cross-entropy, which varies less on few days than F1. The networks are used where
-        they read more than the prior by more than the standard error of the gain: a smaller gain is chance, and
-        would make this attacker read less than the prior elsewhere.
+        they read more than the prior by more than two standard errors of the gain: a smaller gain may be chance,
+        and would make this attacker read less than the prior elsewhere.
         """
         outputs = [read(*pair) for pair in zip(networks, validations, strict=True)]
         state, power = (np.concatenate([part.numpy() for part in parts]) for parts in zip(*outputs, strict=True))
@@ -267,7 +284,7 @@ class Informed:
                 habits, best = (
                     _option(_SHARES[place], logits[place], truth, seen, day) for place in (0, int(np.argmin(losses)))
                 )
-                chosen = best if best.gain_over(habits) > 0.0 else habits
+                chosen = best if best.exceeds(habits) else habits
                 share[0, n], threshold[n] = chosen.share, chosen.threshold
             away, wanted = ((part[:, n] - usual[:, n])[seen] for part in (power, true_power))
             share[1, n] = np.clip(np.sum(away * wanted) / max(np.sum(away**2), 1e-12), 0.0, 1.0)
@@ -282,11 +299,11 @@ class _Option(NamedTuple):
     f1: float
     f1_without_each: FloatArray  # (day,) F1 of all validation days but one
 
-    def gain_over(self, other: _Option) -> float:
-        """Return how much more F1 this option has, less the standard error of that (jackknife over days)."""
+    def exceeds(self, other: _Option) -> bool:
+        """Tell whether this option has more F1 beyond doubt; the standard error is a jackknife over days."""
         gains = self.f1_without_each - other.f1_without_each
         error = np.sqrt((len(gains) - 1) / len(gains) * np.sum((gains - gains.mean()) ** 2))
-        return self.f1 - other.f1 - float(error)
+        return self.f1 - other.f1 > _CERTAIN * float(error)
 
 
 def _option(share: float, logit: FloatArray, truth: BoolArray, seen: BoolArray, day: IntArray) -> _Option:

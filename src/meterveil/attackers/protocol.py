@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from itertools import pairwise
 from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
@@ -23,6 +25,8 @@ class Meter(NamedTuple):
     reading_w: FloatArray
     minute_of_day: IntArray
     weekday: IntArray  # Monday is 0
+    after_w: FloatArray = np.empty((1, 0))
+    """(batch, any) readings that follow; most attackers do not use them."""
 
 
 class Prediction(NamedTuple):
@@ -67,6 +71,15 @@ def meter_of(household: Household) -> Meter:
     minute_of_day = np.asarray(minutes.hour * 60 + minutes.minute, dtype=np.int64)
     weekday = np.asarray(minutes.day_of_week, dtype=np.int64)
     return Meter(household.aggregate_w[None], minute_of_day[None], weekday[None])
+
+
+def meters_of(days: Sequence[Household]) -> list[Meter]:
+    """Return the meter of each day, followed by the next one where that is among the days."""
+    meters = [meter_of(day) for day in days]
+    for n, (day, after) in enumerate(pairwise(days)):
+        if after.minutes[0] - day.minutes[-1] == timedelta(minutes=1):
+            meters[n] = meters[n]._replace(after_w=meters[n + 1].reading_w)
+    return meters
 
 
 def truth_w(household: Household, target: str) -> FloatArray:

@@ -10,7 +10,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from meterveil.attackers.fitting import fit
-from meterveil.attackers.protocol import Prediction, meter_of
+from meterveil.attackers.protocol import Prediction, meters_of
 from meterveil.attackers.registry import version_of
 from meterveil.bench.attack_page import BASELINES, number_text
 from meterveil.bench.cases import Scores, score_predictions
@@ -46,7 +46,7 @@ def read(
     training = trial.training_households(houses)
     fitted = fit(attackers, training, trial.fitted, trial.seed, workers, on_done)
     days = tuple(home.day(day) for day in trial.test.days)
-    predictions = {name: tuple(one.predict(meter_of(day)) for day in days) for name, one in fitted.items()}
+    predictions = {name: tuple(map(one.predict, meters_of(days))) for name, one in fitted.items()}
     return Readings(trial, days, predictions)
 
 

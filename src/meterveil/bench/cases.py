@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from meterveil.attackers.protocol import AGGREGATE, Attacker, Prediction, meter_of, truth_w
+from meterveil.attackers.protocol import AGGREGATE, Attacker, Prediction, meters_of, truth_w
 from meterveil.attackers.registry import FLOORS, PAPER_SIX
 from meterveil.bench.estimates import Estimate, deviation, estimate, is_harmful, mean, means, p_value
 from meterveil.bench.metrics import (
@@ -39,7 +39,7 @@ Scores = dict[tuple[str, str], FloatArray]
 
 def score(attacker: Attacker, days: Sequence[Household], targets: Sequence[str]) -> Scores:
     """Let an attacker read days, and score each day."""
-    return score_predictions([attacker.predict(meter_of(day)) for day in days], days, targets)
+    return score_predictions([attacker.predict(meter) for meter in meters_of(days)], days, targets)
 
 
 def score_predictions(predictions: Sequence[Prediction], days: Sequence[Household], targets: Sequence[str]) -> Scores:
