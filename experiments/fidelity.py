@@ -129,14 +129,12 @@ def average(readings: Sequence[Reading]) -> Reading:
     return Reading(*np.mean([list(reading.terms.values()) for reading in readings], axis=0).tolist())
 
 
-def trained(
-    workspace: Workspace, dataset: str, settings: ManagerSettings, seed: int, battery: Changes = ()
-) -> ManagerPolicy:
+def trained(workspace: Workspace, dataset: str, settings: ManagerSettings, seed: int) -> ManagerPolicy:
     """Train a manager on the paper's training days, or load it from the cache."""
     house, aggregate = PROTOCOLS[dataset].house, AS_PUBLISHED_LOAD[dataset]
     fit = ProbeSpec(dataset, house, settings.probe, seed, settings.probe_epochs, aggregate)
     probe = fit.key(workspace)
-    spec = TrainingSpec(dataset, house, settings, "main", battery, seed, probe, aggregate)
+    spec = TrainingSpec(dataset, house, settings, "main", (), seed, probe, aggregate)
     key = spec.key(workspace)
     for task in (Task("probe", probe, "probe", fit.fit), Task("train", key, "training", spec.train)):
         if outcome := do(task, workspace, os.getpid()).error:
@@ -144,15 +142,15 @@ def trained(
     return cast(ManagerPolicy, load_trained(workspace.folder("train", key)).policy)
 
 
-def measured(workspace: Workspace, candidate: Candidate, dataset: str, seeds: int, battery: Changes = ()) -> Reading:
-    """Train a candidate so many times and return the mean figures of the paper's test day."""
+def measured(workspace: Workspace, candidate: Candidate, dataset: str, seeds: int) -> list[Reading]:
+    """Train a candidate so many times and return the figures of the paper's test day for each training."""
     readings = []
     for seed in range(seeds):
-        policy = trained(workspace, dataset, candidate.settings, seed, battery)
+        policy = trained(workspace, dataset, candidate.settings, seed)
         policy = replace(policy, choice=candidate.choice)  # type: ignore[arg-type]
         draws = range(1 if candidate.choice == "greedy" else DRAWS)
-        readings.append(played(workspace, dataset, AS_PUBLISHED_LOAD[dataset], policy, battery, draws))
-    return average(readings)
+        readings.append(played(workspace, dataset, AS_PUBLISHED_LOAD[dataset], policy, seeds=draws))
+    return readings
 
 
 def load_figures(workspace: Workspace) -> list[dict[str, Any]]:
@@ -230,16 +228,17 @@ def screened(done: set[str]) -> list[Candidate]:
     return [candidate for candidate in every if candidate.name not in done]
 
 
-def record(folder: Any, name: str, readings: dict[str, Reading], seeds: int, settings: dict[str, Any]) -> float:
-    """Record the figures and the score of a row; return the score."""
-    score = fingerprint.score(readings)
-    figures = [
-        {"dataset": dataset, "row": name, "metric": metric, "value": value, "seeds": seeds, "n_days": 1}
-        for dataset, reading in readings.items()
-        for metric, value in _values(dataset, reading).items()
-    ]
-    label = "_".join(readings)
-    figures.append({"dataset": label, "row": name, "metric": "score", "value": score, "seeds": seeds, "n_days": 1})
+def record(folder: Any, name: str, readings: Mapping[str, Sequence[Reading]], settings: dict[str, Any]) -> float:
+    """Record the mean figures of a row over its trainings, their spread and the score; return the score."""
+    means = {dataset: average(trainings) for dataset, trainings in readings.items()}
+    seeds, score = min(map(len, readings.values())), fingerprint.score(means)
+    shared = {"row": name, "seeds": seeds, "n_days": 1}
+    figures = [{**shared, "dataset": "_".join(readings), "metric": "score", "value": score}]
+    for dataset, trainings in readings.items():
+        for metric, value in _values(dataset, means[dataset]).items():
+            by_seed = [training.terms.get(metric, np.nan) for training in trainings]
+            spread = np.std(by_seed, ddof=1) if seeds > 1 else np.nan
+            figures.append({**shared, "dataset": dataset, "metric": metric, "value": value, "spread": spread})
     study.record(folder, "fidelity", f"fidelity_{name}".replace(" ", "_").replace(",", ""), figures, settings)
     return score
 
@@ -270,14 +269,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if options.candidate:
         candidate = Candidate(**options.candidate)
         readings = {name: measured(workspace, candidate, name, options.seeds) for name in options.on or BOTH}
-        record(options.results, candidate.name, readings, options.seeds, asdict(candidate))
+        record(options.results, candidate.name, readings, asdict(candidate))
     if "loads" in steps:
         settings = {"drain_to": _papers_peak_soc(), "library": workspace.signatures().digest()[:12]}
         study.record(options.results, "fidelity", "fidelity_loads", load_figures(workspace), settings)
     if "screen" in steps:
         for candidate in screened(set(scores(options.results, "ukdale"))):
             readings = {"ukdale": measured(workspace, candidate, "ukdale", 1)}
-            record(options.results, candidate.name, readings, 1, asdict(candidate))
+            record(options.results, candidate.name, readings, asdict(candidate))
     if "halve" in steps:
         screen = screened(set())
         _on_both(workspace, options.results, best(screen, scores(options.results, "ukdale"), KEPT))
@@ -305,7 +304,7 @@ def _on_both(workspace: Workspace, folder: Any, candidates: Sequence[Candidate],
     for candidate in candidates:
         if candidate.name not in scores(folder, "_".join(BOTH)):
             readings = {dataset: measured(workspace, candidate, dataset, seeds) for dataset in BOTH}
-            record(folder, candidate.name, readings, seeds, asdict(candidate))
+            record(folder, candidate.name, readings, asdict(candidate))
 
 
 def _papers_peak_soc() -> float:

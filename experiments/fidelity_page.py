@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -16,13 +16,16 @@ import plotly.graph_objects as go
 
 from experiments import study
 from experiments.fidelity import ALL_SUBMETERS
-from meterveil.attackers.registry import INFORMED
+from meterveil.attackers.protocol import AGGREGATE
+from meterveil.attackers.registry import INFORMED, PAPER_SIX
 from meterveil.bench import fingerprint, reported, results
+from meterveil.bench.metrics import headline_percent
 from meterveil.bench.reproduce.experiments import AS_PUBLISHED_LOAD, BOTH, TABLES
 from meterveil.bench.results import battery_label, where
 from meterveil.core.battery import Battery
 from meterveil.data.household import AGGREGATES
 from meterveil.plots import save
+from meterveil.plots.attack import label
 from meterveil.plots.studies import sides_figure
 
 HOUSES = {"ukdale": "UK-DALE house 1, 18 March 2013", "redd": "REDD house 2, 29 April 2011"}
@@ -88,6 +91,29 @@ def side_by_side(table: pd.DataFrame) -> str:
         effort = [_effort(_recorded(table, dataset, name)) for name in MEASURED.values()]
         rows.append(["attackers, seeds", "6, 5", *effort])
     return study.table(["", "paper", *MEASURED], rows)
+
+
+def by_attacker(table: pd.DataFrame) -> str:
+    """Write the headlines of each attacker alone, over the appliances that paper and data share."""
+    rows = []
+    for dataset in BOTH:
+        printed = reported.cases(dataset)
+        printed = printed[printed["target"] != AGGREGATE].rename(columns={"target": "appliance"})
+        sides = {"paper": printed} | {
+            words: _cases(_recorded(table, dataset, name)) for words, name in MEASURED.items()
+        }
+        appliances = set.intersection(*(set(cases["appliance"]) for cases in sides.values()))
+        for attacker in PAPER_SIX:
+            known = [
+                cases[(cases["attacker"] == attacker) & cases["appliance"].isin(appliances)] for cases in sides.values()
+            ]
+            if all(len(cases) for cases in known):
+                cells = [_headline(cases, metric) for metric in ("rmse", "f1") for cases in known]
+                rows.append([HOUSES[dataset], label(attacker), *cells])
+    if not rows:
+        return "Not measured yet."
+    heads = [f"{words}: {side}" for words in ("RMSE increase, %", "F1 reduction, %") for side in ("paper", *MEASURED)]
+    return study.table(["", "attacker", *heads], rows, 2)
 
 
 def picture(table: pd.DataFrame) -> go.Figure:
@@ -179,9 +205,14 @@ def candidates(figures: pd.DataFrame) -> str:
     scored = figures[figures["metric"] == "score"]
     scored = scored.assign(houses=scored["dataset"].str.count("_") + 1).sort_values("houses", ascending=False)
     scored = scored.drop_duplicates("row").sort_values(["houses", "value"], ascending=[False, True])
-    rows = [["paper", "", *_reading_cells({name: fingerprint.printed(name).terms for name in BOTH}), "0"]]
+    paper = {name: {m: (value, np.nan) for m, value in fingerprint.printed(name).terms.items()} for name in BOTH}
+    rows = [["paper", "", *_reading_cells(paper), "0"]]
     for entry in scored.to_dict("records"):
-        readings = {dataset: _values(figures, dataset, str(entry["row"])) for dataset in BOTH}
+        own = figures[figures["row"] == entry["row"]].set_index("dataset")
+        readings = {
+            name: {row.metric: (row.value, row.spread) for row in own.loc[own.index == name].itertuples()}
+            for name in BOTH
+        }
         rows.append([str(entry["row"]), str(entry["seeds"]), *_reading_cells(readings), f"{entry['value']:.2f}"])
     heads = [
         f"{words}{', REDD' * (dataset == 'redd')}" for dataset, names in _SHOWN.items() for words in names.values()
@@ -204,11 +235,14 @@ def batteries(figures: pd.DataFrame) -> str:
 _SHOWN = {"ukdale": FIGURES, "redd": {name: words for name, words in FIGURES.items() if name.endswith(("_w", "sae"))}}
 
 
-def _reading_cells(readings: dict[str, Any]) -> list[str]:
+def _reading_cells(readings: dict[str, dict[str, tuple[float, float]]]) -> list[str]:
     digits = {"sae": 2, "throughput_kwh": 1, "energy_cost": 2}
-    return [
-        _text(readings[dataset].get(name), digits.get(name, 0)) for dataset, names in _SHOWN.items() for name in names
-    ]
+    cells = []
+    for dataset, names in _SHOWN.items():
+        for name in names:
+            value, spread = (_text(part, digits.get(name, 0)) for part in readings[dataset].get(name, (np.nan, np.nan)))
+            cells.append(f"{value}±{spread}" if spread else value)
+    return cells
 
 
 def _values(figures: pd.DataFrame, dataset: str, row: str) -> dict[str, float]:
@@ -227,6 +261,17 @@ def _measured(side: pd.DataFrame, metric: str) -> Figure:
     part = side[side["attacker"].isin(["", "all"]) & side["appliance"].isin(["", "all"])]
     values = part.set_index("metric")["value"]
     return Figure(values.get(metric, np.nan), values.get(metric.replace("_significant", "_cases"), np.nan))
+
+
+def _cases(side: pd.DataFrame) -> pd.DataFrame:
+    """Return attacker, appliance, metric, and the figures without and with the defence."""
+    cases = side[(side["threat"] == "fixed") & side["change"].notna() & (side["appliance"] != AGGREGATE)]
+    return cases.assign(raw=cases["value"] - cases["change"], masked=cases["value"])
+
+
+def _headline(cases: pd.DataFrame, metric: str) -> str:
+    known = cases[cases["metric"] == metric]
+    return f"{headline_percent(metric, known['raw'].to_numpy(), known['masked'].to_numpy()):.0f}"
 
 
 def _effort(side: pd.DataFrame) -> str:
@@ -259,6 +304,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "candidates": candidates(figures),
         "batteries": batteries(figures),
         "side by side": side_by_side(table),
+        "by attacker": by_attacker(table),
         "informed": informed(table),
     }
     page = options.page.read_text(encoding="utf-8")
