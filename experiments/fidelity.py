@@ -72,13 +72,22 @@ class Candidate:
     loss: str = "rmse"
     choice: str = "greedy"
     masked: bool = False
+    """Choose only among idling and actions that move energy, in training and on the test day."""
+    skips: bool = False
+    """The same on the test day only: the likeliest action that moves energy, or idling. It needs no other training."""
     preset: str = "fast"
     probe: str = "identity"
 
     @property
     def name(self) -> str:
         """Name of the row in the table."""
-        words = [f"lambda {self.weight:g}", self.loss, self.choice, *["masked"] * self.masked]
+        words = [
+            f"lambda {self.weight:g}",
+            self.loss,
+            self.choice,
+            *["masked"] * self.masked,
+            *["masked acting"] * self.skips,
+        ]
         return ", ".join([*words, f"preset {self.preset}", f"{self.probe} probe"])
 
     @property
@@ -147,7 +156,8 @@ def measured(workspace: Workspace, candidate: Candidate, dataset: str, seeds: in
     readings = []
     for seed in range(seeds):
         policy = trained(workspace, dataset, candidate.settings, seed)
-        policy = replace(policy, choice=candidate.choice)  # type: ignore[arg-type]
+        masked = candidate.masked or candidate.skips
+        policy = replace(policy, choice=candidate.choice, masked=masked)  # type: ignore[arg-type]
         draws = range(1 if candidate.choice == "greedy" else DRAWS)
         readings.append(played(workspace, dataset, AS_PUBLISHED_LOAD[dataset], policy, seeds=draws))
     return readings
@@ -224,7 +234,8 @@ def screened(done: set[str]) -> list[Candidate]:
     """List the candidates of the screen that are not done."""
     grid = [Candidate(weight, loss) for loss, weight in product(LOSSES, WEIGHTS)]
     grid = [candidate for candidate in grid if candidate.weight or candidate.loss == LOSSES[0]]  # no loss counts at 0
-    every = [replace(candidate, choice=choice) for candidate in grid for choice in reversed(CHOICES)]
+    acting = [*({"choice": choice} for choice in reversed(CHOICES)), {"skips": True}]  # none needs another training
+    every = [replace(candidate, **changes) for candidate in grid for changes in acting]  # type: ignore[arg-type]
     return [candidate for candidate in every if candidate.name not in done]
 
 
@@ -281,13 +292,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
         screen = screened(set())
         _on_both(workspace, options.results, best(screen, scores(options.results, "ukdale"), KEPT))
         [first] = best(screen, scores(options.results, "_".join(BOTH)), 1)
-        _on_both(workspace, options.results, [replace(first, masked=True), replace(first, preset=PUBLISHED)])
+        _on_both(
+            workspace, options.results, [replace(first, masked=True, skips=False), replace(first, preset=PUBLISHED)]
+        )
     if "final" in steps:
         every = [
             replace(c, masked=m, preset=p) for c in screened(set()) for m in (False, True) for p in MANAGER_PRESETS
         ]
         finalists = best(every, scores(options.results, "_".join(BOTH)), FINALISTS)
-        probed = [replace(candidate, probe="transformer") for candidate in finalists]
+        probed = [replace(c, probe="transformer", masked=c.masked or c.skips, skips=False) for c in finalists]
         _on_both(workspace, options.results, probed, options.seeds)
     if "batteries" in steps:
         figures = battery_figures(workspace, options.seeds)

@@ -16,9 +16,9 @@ PAPERS = {name: fingerprint.printed(name) for name in ("ukdale", "redd")}
 
 def test_every_combination_is_screened_once_and_never_again():
     every = fidelity.screened(set())
-    assert len(every) == len({candidate.name for candidate in every}) == 2 * (2 * len(fidelity.WEIGHTS) - 1)
+    assert len(every) == len({candidate.name for candidate in every}) == 3 * (2 * len(fidelity.WEIGHTS) - 1)
     assert fidelity.screened({every[0].name}) == every[1:]
-    assert {candidate.settings.choice for candidate in every} == {"greedy"}  # one training serves both choices
+    assert {candidate.settings.choice for candidate in every} == {"greedy"}  # one training serves all ways to act
 
 
 def test_a_drain_charges_by_night_and_covers_the_load_by_day():
