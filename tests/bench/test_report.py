@@ -214,7 +214,10 @@ def test_a_line_without_figures_says_how_to_measure_them():
     lines = claims.opening(found.whole, comparison.tally(found.tables))
     assert "not measured; run meterveil reproduce --table overall_transfer --dataset redd." in lines[1]
     [claim] = claims.claims(found.whole)
-    assert (claim.paper, claim.as_published) == ("107.1", "-")
+    assert (claim.paper, claim.as_published) == ("107.1", claims.UNKNOWN)
+    assert claims.claim_rows([claim])[0] == ["claim", "paper", "ours", "verdict", "why"]
+    beside = claims.claim_rows([claim._replace(as_published="98.7")])
+    assert [row[1:4] for row in beside] == [["paper", "as published", "ours"], ["107.1", "98.7", "101.8"]]
     assert "overall_transfer" in report_page(found)
 
 
