@@ -212,8 +212,8 @@ def battery_figures(workspace: Workspace, seeds: int) -> list[dict[str, Any]]:
 
     The paper prints the mean over attackers, so only the shares can be compared.
     """
-    printed = reported.figures("battery_sensitivity")
-    printed = printed[printed["metric"] == "aggregate_delta_rmse_w"].set_index("label")["paper"]
+    table = reported.figures("battery_sensitivity")
+    printed = table[table["metric"] == "aggregate_delta_rmse_w"].set_index("label")["paper"]
     policies = [trained(workspace, "ukdale", AS_PUBLISHED, seed) for seed in range(seeds)]
     aggregate = AS_PUBLISHED_LOAD["ukdale"]
     rows = [row for row in TABLES["battery_sensitivity"].rows if row.label in printed]

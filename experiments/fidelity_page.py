@@ -62,14 +62,15 @@ class Figure(NamedTuple):
 def compared(table: pd.DataFrame, dataset: str) -> dict[str, dict[str, Figure]]:
     """Return metric -> side -> figure for the sides paper, as published and ours; what is not known is NaN."""
     printed = reported.figures(reported.AS_PUBLISHED)
-    papers = {row["metric"]: row for row in printed[printed["dataset"] == dataset].to_dict("records")}
-    moved = {"paper": fingerprint.printed(dataset).throughput_kwh, "paper_cases": np.nan}
-    papers |= {"throughput_kwh": moved}
+    papers = {
+        str(row["metric"]): Figure(row["paper"], row["paper_cases"])
+        for row in printed[printed["dataset"] == dataset].to_dict("records")
+    }
+    papers["throughput_kwh"] = Figure(fingerprint.printed(dataset).throughput_kwh)
     sides = {words: _recorded(table, dataset, name) for words, name in MEASURED.items()}
-    unknown = {"paper": np.nan, "paper_cases": np.nan}
     return {
         metric: {
-            "paper": Figure(*(float(papers.get(metric, unknown)[key]) for key in unknown)),
+            "paper": papers.get(metric, Figure(np.nan)),
             **{words: _measured(side, metric) for words, side in sides.items()},
         }
         for metric in ROWS
