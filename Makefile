@@ -59,6 +59,7 @@ figures: bench                 ## draw every picture and fill every table of REA
 	$(BIN)/python -m experiments.behaviour --picture
 	$(BIN)/python -m experiments.training_observations --picture
 	$(BIN)/python -m experiments.presence_check
+	$(BIN)/python -m experiments.fidelity_page --picture
 	$(BIN)/python -m experiments.plants --picture
 	$(BIN)/pytest -q tests/data/test_synthetic_realism.py
 
@@ -84,6 +85,7 @@ reproduce: $(VENV)/.dev        ## measure every table of the paper and every stu
 	$(BIN)/python -m experiments.adaptive_curve redd random_equal
 	$(BIN)/python -m experiments.adaptive_curve redd random_equal --attackers seq2point --epochs 3 10 30
 	$(BIN)/python -m experiments.alignment --library out/library.json
+	$(BIN)/python -m experiments.fidelity --library out/library.json
 	$(BIN)/python -m experiments.training_observations --library out/library.json
 	for house in redd ukdale; do for seed in 0 1 2 3 4; do \
 		$(BIN)/meterveil train $$house --library out/library.json --seed $$seed --out out/behaviour/$$house/ours/$$seed || exit; done; \

@@ -3,11 +3,13 @@
 Makes results/study_fidelity.csv of docs/fidelity.md. No attacker takes part and no privacy figure is read: a
 candidate is scored by what the battery does on the paper's test days (`meterveil.bench.fingerprint`).
 
-Three steps, each resumable, trainings cached as in `meterveil reproduce`:
+Five steps, each resumable, trainings cached as in `meterveil reproduce`:
 
     loads     sources of the load, by the day's mean and by a drain that charges at night and covers the load by day
     screen    one training of every candidate on UK-DALE, with the identity probe, which needs no network
-    halve     the best of them on both houses and with the paper's probe, then five seeds of the best
+    halve     the best of them on both houses; the best of these also with a mask and with the published preset
+    final     the best of all with the paper's probe and every seed
+    batteries the frozen reading, `as_published`, with the paper's other batteries, not trained again
 
 `--candidate '{"weight": 0.01, "probe": "transformer"}' --on ukdale --seeds 1` measures one candidate only.
 """
@@ -16,7 +18,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import product
 from typing import Any, cast
@@ -24,9 +26,9 @@ from typing import Any, cast
 import numpy as np
 
 from experiments import study
-from meterveil.bench import fingerprint
+from meterveil.bench import fingerprint, reported
 from meterveil.bench.fingerprint import Reading
-from meterveil.bench.reproduce.experiments import AS_PUBLISHED_LOAD, BOTH, Changes
+from meterveil.bench.reproduce.experiments import AS_PUBLISHED, AS_PUBLISHED_LOAD, BOTH, TABLES, Changes
 from meterveil.bench.reproduce.runner import Task, do
 from meterveil.bench.reproduce.steps import ProbeSpec, TrainingSpec
 from meterveil.bench.reproduce.workspace import Workspace, built_library
@@ -41,20 +43,24 @@ from meterveil.data.protocols import PROTOCOLS
 from meterveil.data.simulation import episodes
 from meterveil.defenders.run_folder import load_trained
 from meterveil.defenders.trained_policies import ManagerPolicy
-from meterveil.defenders.training_settings import CHOICES, ManagerSettings, manager_settings
+from meterveil.defenders.training_settings import CHOICES, MANAGER_PRESETS, ManagerSettings, manager_settings
 from meterveil.errors import InputError
 
-WEIGHTS = (0.01, 0.03, 0.1, 0.003, 1.0, 0.3, 0.0)
+WEIGHTS = (0.01, 0.02, 0.005, 0.05, 0.1, 1.0, 0.0)
 """Lambda: 0 is cost only, 1 is privacy only, which the paper says that it used."""
 LOSSES = ("rmse", "mse")
-PRESETS = ("fast", "paper")
-"""`paper` has the published learning rate, with which little is learned in 300 days."""
+PUBLISHED = "paper"
+"""Preset with the published learning rate, with which little is learned in 300 days."""
+STEPS = ("loads", "screen", "halve", "final", "batteries")
 EXPORTING: Changes = (("export_limit_w", float("inf")),)
 """Battery that may feed the grid, which the paper says that it does not (D3)."""
+ALL_SUBMETERS = "all sub-meters"
 DRAWS = 3
 """Times that a sampled policy plays the day."""
 KEPT = 4
-"""Candidates of the screen that are tried again with the other choices."""
+"""Candidates of the screen that are tried on both houses."""
+FINALISTS = 2
+"""Candidates that are trained with the paper's probe and every seed."""
 SEEDS = 5
 
 
@@ -66,13 +72,22 @@ class Candidate:
     loss: str = "rmse"
     choice: str = "greedy"
     masked: bool = False
+    """Choose only among idling and actions that move energy, in training and on the test day."""
+    skips: bool = False
+    """The same on the test day only: the likeliest action that moves energy, or idling. It needs no other training."""
     preset: str = "fast"
     probe: str = "identity"
 
     @property
     def name(self) -> str:
         """Name of the row in the table."""
-        words = [f"lambda {self.weight:g}", self.loss, self.choice, *["masked"] * self.masked]
+        words = [
+            f"lambda {self.weight:g}",
+            self.loss,
+            self.choice,
+            *["masked"] * self.masked,
+            *["masked acting"] * self.skips,
+        ]
         return ", ".join([*words, f"preset {self.preset}", f"{self.probe} probe"])
 
     @property
@@ -123,14 +138,12 @@ def average(readings: Sequence[Reading]) -> Reading:
     return Reading(*np.mean([list(reading.terms.values()) for reading in readings], axis=0).tolist())
 
 
-def trained(
-    workspace: Workspace, dataset: str, settings: ManagerSettings, seed: int, battery: Changes = ()
-) -> ManagerPolicy:
+def trained(workspace: Workspace, dataset: str, settings: ManagerSettings, seed: int) -> ManagerPolicy:
     """Train a manager on the paper's training days, or load it from the cache."""
     house, aggregate = PROTOCOLS[dataset].house, AS_PUBLISHED_LOAD[dataset]
     fit = ProbeSpec(dataset, house, settings.probe, seed, settings.probe_epochs, aggregate)
     probe = fit.key(workspace)
-    spec = TrainingSpec(dataset, house, settings, "main", battery, seed, probe, aggregate)
+    spec = TrainingSpec(dataset, house, settings, "main", (), seed, probe, aggregate)
     key = spec.key(workspace)
     for task in (Task("probe", probe, "probe", fit.fit), Task("train", key, "training", spec.train)):
         if outcome := do(task, workspace, os.getpid()).error:
@@ -138,15 +151,16 @@ def trained(
     return cast(ManagerPolicy, load_trained(workspace.folder("train", key)).policy)
 
 
-def measured(workspace: Workspace, candidate: Candidate, dataset: str, seeds: int, battery: Changes = ()) -> Reading:
-    """Train a candidate so many times and return the mean figures of the paper's test day."""
+def measured(workspace: Workspace, candidate: Candidate, dataset: str, seeds: int) -> list[Reading]:
+    """Train a candidate so many times and return the figures of the paper's test day for each training."""
     readings = []
     for seed in range(seeds):
-        policy = trained(workspace, dataset, candidate.settings, seed, battery)
-        policy = replace(policy, choice=candidate.choice)  # type: ignore[arg-type]
+        policy = trained(workspace, dataset, candidate.settings, seed)
+        masked = candidate.masked or candidate.skips
+        policy = replace(policy, choice=candidate.choice, masked=masked)  # type: ignore[arg-type]
         draws = range(1 if candidate.choice == "greedy" else DRAWS)
-        readings.append(played(workspace, dataset, AS_PUBLISHED_LOAD[dataset], policy, battery, draws))
-    return average(readings)
+        readings.append(played(workspace, dataset, AS_PUBLISHED_LOAD[dataset], policy, seeds=draws))
+    return readings
 
 
 def load_figures(workspace: Workspace) -> list[dict[str, Any]]:
@@ -175,9 +189,15 @@ def load_figures(workspace: Workspace) -> list[dict[str, Any]]:
 
 
 def _mean_figures(workspace: Workspace, dataset: str) -> list[dict[str, Any]]:
-    """Compare the mean of each appliance on the paper's test days with the highest that its tables allow."""
+    """Compare the mean of each appliance on the paper's test days with the highest that its tables allow.
+
+    The sum of all sub-meters at hand is one more source of the load.
+    """
     protocol, highest = PROTOCOLS[dataset], fingerprint.highest_means(dataset)
-    figures = []
+    every = workspace.household(dataset, protocol.house).day(protocol.test[0]).appliances_w.values()
+    total_w = sum(float(np.nanmean(watts)) for watts in every if not np.isnan(watts).all())
+    shared = {"dataset": dataset, "row": f"load {ALL_SUBMETERS}", "seeds": 1, "n_days": 1}
+    figures: list[dict[str, Any]] = [{**shared, "metric": "load_w", "value": total_w}]
     for day in protocol.test:
         known = workspace.household(dataset, protocol.house).day(day).appliances_w
         for name in (name for name in protocol.targets if name in known and not np.isnan(known[name]).all()):
@@ -187,24 +207,49 @@ def _mean_figures(workspace: Workspace, dataset: str) -> list[dict[str, Any]]:
     return figures
 
 
+def battery_figures(workspace: Workspace, seeds: int) -> list[dict[str, Any]]:
+    """Let the frozen reading drive the paper's other batteries; errors are shares of that with the paper's battery.
+
+    The paper prints the mean over attackers, so only the shares can be compared.
+    """
+    table = reported.figures("battery_sensitivity")
+    printed = table[table["metric"] == "aggregate_delta_rmse_w"].set_index("label")["paper"]
+    policies = [trained(workspace, "ukdale", AS_PUBLISHED, seed) for seed in range(seeds)]
+    aggregate = AS_PUBLISHED_LOAD["ukdale"]
+    rows = [row for row in TABLES["battery_sensitivity"].rows if row.label in printed]
+    errors_w = {
+        row.label: average([played(workspace, "ukdale", aggregate, policy, row.battery) for policy in policies]).rmse_w
+        for row in rows
+    }
+    main = rows[0].label
+    figures = []
+    for label, error_w in errors_w.items():
+        values = {"rmse_w": error_w, "share": error_w / errors_w[main], "paper_share": printed[label] / printed[main]}
+        shared = {"dataset": "ukdale", "row": f"battery, {label}", "seeds": seeds, "n_days": 1}
+        figures += [{**shared, "metric": metric, "value": value} for metric, value in values.items()]
+    return figures
+
+
 def screened(done: set[str]) -> list[Candidate]:
     """List the candidates of the screen that are not done."""
-    grid = [Candidate(weight, loss) for weight, loss in product(WEIGHTS, LOSSES)]
+    grid = [Candidate(weight, loss) for loss, weight in product(LOSSES, WEIGHTS)]
     grid = [candidate for candidate in grid if candidate.weight or candidate.loss == LOSSES[0]]  # no loss counts at 0
-    every = [replace(candidate, choice=choice) for candidate in grid for choice in reversed(CHOICES)]
+    acting = [*({"choice": choice} for choice in reversed(CHOICES)), {"skips": True}]  # none needs another training
+    every = [replace(candidate, **changes) for candidate in grid for changes in acting]  # type: ignore[arg-type]
     return [candidate for candidate in every if candidate.name not in done]
 
 
-def record(folder: Any, name: str, readings: dict[str, Reading], seeds: int, settings: dict[str, Any]) -> float:
-    """Record the figures and the score of a row; return the score."""
-    score = fingerprint.score(readings)
-    figures = [
-        {"dataset": dataset, "row": name, "metric": metric, "value": value, "seeds": seeds, "n_days": 1}
-        for dataset, reading in readings.items()
-        for metric, value in _values(dataset, reading).items()
-    ]
-    label = "_".join(readings)
-    figures.append({"dataset": label, "row": name, "metric": "score", "value": score, "seeds": seeds, "n_days": 1})
+def record(folder: Any, name: str, readings: Mapping[str, Sequence[Reading]], settings: dict[str, Any]) -> float:
+    """Record the mean figures of a row over its trainings, their spread and the score; return the score."""
+    means = {dataset: average(trainings) for dataset, trainings in readings.items()}
+    seeds, score = min(map(len, readings.values())), fingerprint.score(means)
+    shared = {"row": name, "seeds": seeds, "n_days": 1}
+    figures = [{**shared, "dataset": "_".join(readings), "metric": "score", "value": score}]
+    for dataset, trainings in readings.items():
+        for metric, value in _values(dataset, means[dataset]).items():
+            by_seed = [training.terms.get(metric, np.nan) for training in trainings]
+            spread = np.std(by_seed, ddof=1) if seeds > 1 else np.nan
+            figures.append({**shared, "dataset": dataset, "metric": metric, "value": value, "spread": spread})
     study.record(folder, "fidelity", f"fidelity_{name}".replace(" ", "_").replace(",", ""), figures, settings)
     return score
 
@@ -222,12 +267,12 @@ def scores(folder: Any, dataset: str) -> dict[str, float]:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the steps that are asked for, and record each candidate as soon as it is measured."""
     parser = study.options(__doc__ or "")
-    parser.add_argument("--step", choices=["loads", "screen", "halve"], action="append", help="default: all")
+    parser.add_argument("--step", choices=STEPS, action="append", help="default: all")
     parser.add_argument("--seeds", type=int, default=SEEDS, help="trainings of the best candidates")
     parser.add_argument("--candidate", type=json.loads, help="fields of one candidate as JSON; no step is run")
     parser.add_argument("--on", choices=BOTH, action="append", help="houses of --candidate; default: both")
     options = parser.parse_args(arguments)
-    steps = [] if options.candidate else options.step or ["loads", "screen", "halve"]
+    steps = [] if options.candidate else options.step or STEPS
     folder, cache = data_folder(options.data), cache_folder()
     library = (options.library or built_library(folder, cache)).resolve()
     workspace = Workspace(options.results.resolve(), cache, folder, library)
@@ -235,34 +280,44 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if options.candidate:
         candidate = Candidate(**options.candidate)
         readings = {name: measured(workspace, candidate, name, options.seeds) for name in options.on or BOTH}
-        record(options.results, candidate.name, readings, options.seeds, asdict(candidate))
+        record(options.results, candidate.name, readings, asdict(candidate))
     if "loads" in steps:
         settings = {"drain_to": _papers_peak_soc(), "library": workspace.signatures().digest()[:12]}
         study.record(options.results, "fidelity", "fidelity_loads", load_figures(workspace), settings)
     if "screen" in steps:
         for candidate in screened(set(scores(options.results, "ukdale"))):
             readings = {"ukdale": measured(workspace, candidate, "ukdale", 1)}
-            record(options.results, candidate.name, readings, 1, asdict(candidate))
+            record(options.results, candidate.name, readings, asdict(candidate))
     if "halve" in steps:
-        _halve(workspace, options)
+        screen = screened(set())
+        _on_both(workspace, options.results, best(screen, scores(options.results, "ukdale"), KEPT))
+        [first] = best(screen, scores(options.results, "_".join(BOTH)), 1)
+        _on_both(
+            workspace, options.results, [replace(first, masked=True, skips=False), replace(first, preset=PUBLISHED)]
+        )
+    if "final" in steps:
+        every = [
+            replace(c, masked=m, preset=p) for c in screened(set()) for m in (False, True) for p in MANAGER_PRESETS
+        ]
+        finalists = best(every, scores(options.results, "_".join(BOTH)), FINALISTS)
+        probed = [replace(c, probe="transformer", masked=c.masked or c.skips, skips=False) for c in finalists]
+        _on_both(workspace, options.results, probed, options.seeds)
+    if "batteries" in steps:
+        figures = battery_figures(workspace, options.seeds)
+        study.record(options.results, "fidelity", "fidelity_batteries", figures, asdict(AS_PUBLISHED))
 
 
-def _halve(workspace: Workspace, options: Any) -> None:
-    """Try the best of the screen with the other choices on both houses, then train the best with every seed."""
-    known = scores(options.results, "ukdale")
-    by_name = {candidate.name: candidate for candidate in screened(set())}
-    best = sorted((name for name in by_name if name in known), key=known.__getitem__)[:KEPT]
-    varied = [replace(by_name[name], masked=masked) for name in best for masked in (False, True)]
-    for candidate in varied:
-        if candidate.name not in scores(options.results, "_".join(BOTH)):
-            readings = {dataset: measured(workspace, candidate, dataset, 1) for dataset in BOTH}
-            record(options.results, candidate.name, readings, 1, asdict(candidate))
-    known = scores(options.results, "_".join(BOTH))
-    winner = min(varied, key=lambda candidate: known[candidate.name])
-    for preset in PRESETS:
-        final = replace(winner, preset=preset, probe="transformer")
-        readings = {dataset: measured(workspace, final, dataset, options.seeds) for dataset in BOTH}
-        record(options.results, final.name, readings, options.seeds, asdict(final))
+def best(candidates: Sequence[Candidate], known: Mapping[str, float], number: int) -> list[Candidate]:
+    """Return so many candidates with the lowest recorded scores."""
+    recorded = [candidate for candidate in candidates if candidate.name in known]
+    return sorted(recorded, key=lambda candidate: known[candidate.name])[:number]
+
+
+def _on_both(workspace: Workspace, folder: Any, candidates: Sequence[Candidate], seeds: int = 1) -> None:
+    for candidate in candidates:
+        if candidate.name not in scores(folder, "_".join(BOTH)):
+            readings = {dataset: measured(workspace, candidate, dataset, seeds) for dataset in BOTH}
+            record(folder, candidate.name, readings, asdict(candidate))
 
 
 def _papers_peak_soc() -> float:

@@ -1,4 +1,4 @@
-"""Write the tables of docs/fidelity.md from what is recorded: `python -m experiments.fidelity_page`.
+"""Write the tables of docs/fidelity.md from what is recorded: `python -m experiments.fidelity_page --picture`.
 
 `paper | as published | ours`, the arithmetic on the paper's tables, and the candidates of the search
 (`python -m experiments.fidelity`). Nothing is measured here.
@@ -8,18 +8,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
+import plotly.graph_objects as go
 
 from experiments import study
-from meterveil.attackers.registry import INFORMED
+from experiments.fidelity import ALL_SUBMETERS
+from meterveil.attackers.protocol import AGGREGATE
+from meterveil.attackers.registry import INFORMED, PAPER_SIX
 from meterveil.bench import fingerprint, reported, results
-from meterveil.bench.reproduce.experiments import AS_PUBLISHED_LOAD, BOTH
+from meterveil.bench.metrics import headline_percent
+from meterveil.bench.reproduce.experiments import AS_PUBLISHED_LOAD, BOTH, TABLES
 from meterveil.bench.results import battery_label, where
 from meterveil.core.battery import Battery
 from meterveil.data.household import AGGREGATES
+from meterveil.plots import save
+from meterveil.plots.attack import label
+from meterveil.plots.studies import sides_figure
 
 HOUSES = {"ukdale": "UK-DALE house 1, 18 March 2013", "redd": "REDD house 2, 29 April 2011"}
 ROWS: dict[str, tuple[str, int]] = {
@@ -37,27 +44,89 @@ ROWS: dict[str, tuple[str, int]] = {
     "soc_neutral_cost": ("SoC-neutral cost", 3),
 }
 """Metric -> words and digits."""
+DRAWN = ("rmse_increase_percent", "f1_reduction_percent", "throughput_kwh", "total_cost", "soc_neutral_cost")
+"""Metrics of the picture."""
+MEASURED = {"as published": "as_published", "ours": "ours"}
+"""Side -> defence in the results."""
 FIGURES = {"mae_w": "MAE, W", "rmse_w": "RMSE, W", "sae": "SAE", "throughput_kwh": "kWh", "energy_cost": "energy cost"}
 """Physical figure -> head of its column; errors are those of a reader that takes the meter for the load."""
 
 
+class Figure(NamedTuple):
+    """Figure, and what it was counted in where it is a count."""
+
+    value: float
+    cases: float = np.nan
+
+
+def compared(table: pd.DataFrame, dataset: str) -> dict[str, dict[str, Figure]]:
+    """Return metric -> side -> figure for the sides paper, as published and ours; what is not known is NaN."""
+    printed = reported.figures(reported.AS_PUBLISHED)
+    papers = {
+        str(row["metric"]): Figure(row["paper"], row["paper_cases"])
+        for row in printed[printed["dataset"] == dataset].to_dict("records")
+    }
+    papers["throughput_kwh"] = Figure(fingerprint.printed(dataset).throughput_kwh)
+    sides = {words: _recorded(table, dataset, name) for words, name in MEASURED.items()}
+    return {
+        metric: {
+            "paper": papers.get(metric, Figure(np.nan)),
+            **{words: _measured(side, metric) for words, side in sides.items()},
+        }
+        for metric in ROWS
+    }
+
+
 def side_by_side(table: pd.DataFrame) -> str:
     """Write `paper | as published | ours` for both houses; a figure that is not recorded is left empty."""
-    printed = reported.figures(reported.AS_PUBLISHED)
-    papers = {(row["dataset"], row["metric"]): row for row in printed.to_dict("records")}
     rows = []
     for dataset in BOTH:
         rows.append([f"**{HOUSES[dataset]}**", "", "", ""])
-        sides = {name: _recorded(table, dataset, name) for name in ("as_published", "ours")}
-        for metric, (words, digits) in ROWS.items():
-            paper = papers.get((dataset, metric))
-            cases = paper["paper_cases"] if paper and metric.endswith("_significant") else None
-            text = _text(paper["paper"], digits, cases) if paper else ""
-            if metric == "throughput_kwh" and dataset == "ukdale":
-                text = f"{fingerprint.printed(dataset).throughput_kwh:.2f}"
-            rows.append([words, text, *(_measured(side, metric, digits) for side in sides.values())])
-        rows.append(["attackers, seeds", "6, 5", *(_effort(side) for side in sides.values())])
-    return study.table(["", "paper", "as published", "ours"], rows)
+        for metric, sides in compared(table, dataset).items():
+            words, digits = ROWS[metric]
+            cells = [
+                _text(figure.value, digits, figure.cases if metric.endswith("_significant") else None)
+                for figure in sides.values()
+            ]
+            rows.append([words, *cells])
+        effort = [_effort(_recorded(table, dataset, name)) for name in MEASURED.values()]
+        rows.append(["attackers, seeds", "6, 5", *effort])
+    return study.table(["", "paper", *MEASURED], rows)
+
+
+def by_attacker(table: pd.DataFrame) -> str:
+    """Write the headlines of each attacker alone, over the appliances that paper and data share."""
+    rows = []
+    for dataset in BOTH:
+        printed = reported.cases(dataset)
+        printed = printed[printed["target"] != AGGREGATE].rename(columns={"target": "appliance"})
+        sides = {"paper": printed} | {
+            words: _cases(_recorded(table, dataset, name)) for words, name in MEASURED.items()
+        }
+        appliances = set.intersection(*(set(cases["appliance"]) for cases in sides.values()))
+        for attacker in PAPER_SIX:
+            known = [
+                cases[(cases["attacker"] == attacker) & cases["appliance"].isin(appliances)] for cases in sides.values()
+            ]
+            if all(len(cases) for cases in known):
+                cells = [_headline(cases, metric) for metric in ("rmse", "f1") for cases in known]
+                rows.append([HOUSES[dataset], label(attacker), *cells])
+    if not rows:
+        return "Not measured yet."
+    heads = [f"{words}: {side}" for words in ("RMSE increase, %", "F1 reduction, %") for side in ("paper", *MEASURED)]
+    return study.table(["", "attacker", *heads], rows, 2)
+
+
+def picture(table: pd.DataFrame) -> go.Figure:
+    """Draw `paper | as published | ours` for both houses."""
+    houses = {
+        HOUSES[dataset].replace(", ", "<br>"): {
+            ROWS[metric][0]: {side: figure.value for side, figure in sides.items()}
+            for metric, sides in compared(table, dataset).items()
+        }
+        for dataset in BOTH
+    }
+    return sides_figure(houses, dict(ROWS[metric] for metric in DRAWN))
 
 
 def informed(table: pd.DataFrame) -> str:
@@ -97,7 +166,7 @@ def loads(figures: pd.DataFrame) -> str:
     rows = []
     for dataset in BOTH:
         low, high = fingerprint.load_bounds(dataset)
-        for aggregate in AGGREGATES:
+        for aggregate in (*AGGREGATES, ALL_SUBMETERS):
             load_w = _values(figures, dataset, f"load {aggregate}").get("load_w", np.nan)
             if np.isnan(load_w):
                 continue
@@ -133,11 +202,18 @@ def drains(figures: pd.DataFrame) -> str:
 
 
 def candidates(figures: pd.DataFrame) -> str:
-    """Write every candidate with its figures on UK-DALE and REDD, the best score first."""
-    scored = figures[figures["metric"] == "score"].sort_values("value")
-    rows = [["paper", "", *_reading_cells({name: fingerprint.printed(name).terms for name in BOTH}), "0"]]
+    """Write every candidate, those measured on both houses first, of these the best score first."""
+    scored = figures[figures["metric"] == "score"]
+    scored = scored.assign(houses=scored["dataset"].str.count("_") + 1).sort_values("houses", ascending=False)
+    scored = scored.drop_duplicates("row").sort_values(["houses", "value"], ascending=[False, True])
+    paper = {name: {m: (value, np.nan) for m, value in fingerprint.printed(name).terms.items()} for name in BOTH}
+    rows = [["paper", "", *_reading_cells(paper), "0"]]
     for entry in scored.to_dict("records"):
-        readings = {dataset: _values(figures, dataset, str(entry["row"])) for dataset in BOTH}
+        own = figures[figures["row"] == entry["row"]].set_index("dataset")
+        readings = {
+            name: {row.metric: (row.value, row.spread) for row in own.loc[own.index == name].itertuples()}
+            for name in BOTH
+        }
         rows.append([str(entry["row"]), str(entry["seeds"]), *_reading_cells(readings), f"{entry['value']:.2f}"])
     heads = [
         f"{words}{', REDD' * (dataset == 'redd')}" for dataset, names in _SHOWN.items() for words in names.values()
@@ -145,14 +221,29 @@ def candidates(figures: pd.DataFrame) -> str:
     return study.table(["", "seeds", *heads, "score"], rows)
 
 
+def batteries(figures: pd.DataFrame) -> str:
+    """Write the aggregate error with batteries of other sizes as a share of that with the paper's battery."""
+    rows = []
+    for row in TABLES["battery_sensitivity"].rows:
+        values = _values(figures, "ukdale", f"battery, {row.label}")
+        if values:
+            rows.append([row.label, *(f"{100 * values[name]:.0f} %" for name in ("paper_share", "share"))])
+    if not rows:
+        return "Not measured yet: `python -m experiments.fidelity --step batteries`."
+    return study.table(["battery", "paper", "as published, not trained again"], rows)
+
+
 _SHOWN = {"ukdale": FIGURES, "redd": {name: words for name, words in FIGURES.items() if name.endswith(("_w", "sae"))}}
 
 
-def _reading_cells(readings: dict[str, Any]) -> list[str]:
+def _reading_cells(readings: dict[str, dict[str, tuple[float, float]]]) -> list[str]:
     digits = {"sae": 2, "throughput_kwh": 1, "energy_cost": 2}
-    return [
-        _text(readings[dataset].get(name), digits.get(name, 0)) for dataset, names in _SHOWN.items() for name in names
-    ]
+    cells = []
+    for dataset, names in _SHOWN.items():
+        for name in names:
+            value, spread = (_text(part, digits.get(name, 0)) for part in readings[dataset].get(name, (np.nan, np.nan)))
+            cells.append(f"{value}±{spread}" if spread else value)
+    return cells
 
 
 def _values(figures: pd.DataFrame, dataset: str, row: str) -> dict[str, float]:
@@ -167,11 +258,21 @@ def _recorded(table: pd.DataFrame, dataset: str, defence: str, threat: str = "fi
     return part[part["threat"].isin(["", threat])]
 
 
-def _measured(side: pd.DataFrame, metric: str, digits: int) -> str:
+def _measured(side: pd.DataFrame, metric: str) -> Figure:
     part = side[side["attacker"].isin(["", "all"]) & side["appliance"].isin(["", "all"])]
     values = part.set_index("metric")["value"]
-    cases = values.get(metric.replace("_significant", "_cases")) if metric.endswith("_significant") else None
-    return _text(values.get(metric), digits, cases)
+    return Figure(values.get(metric, np.nan), values.get(metric.replace("_significant", "_cases"), np.nan))
+
+
+def _cases(side: pd.DataFrame) -> pd.DataFrame:
+    """Return attacker, appliance, metric, and the figures without and with the defence."""
+    cases = side[(side["threat"] == "fixed") & side["change"].notna() & (side["appliance"] != AGGREGATE)]
+    return cases.assign(raw=cases["value"] - cases["change"], masked=cases["value"])
+
+
+def _headline(cases: pd.DataFrame, metric: str) -> str:
+    known = cases[cases["metric"] == metric]
+    return f"{headline_percent(metric, known['raw'].to_numpy(), known['masked'].to_numpy()):.0f}"
 
 
 def _effort(side: pd.DataFrame) -> str:
@@ -202,13 +303,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "means": means(figures),
         "drains": drains(figures),
         "candidates": candidates(figures),
+        "batteries": batteries(figures),
         "side by side": side_by_side(table),
+        "by attacker": by_attacker(table),
         "informed": informed(table),
     }
     page = options.page.read_text(encoding="utf-8")
     for mark, text in made.items():
         page = study.put(page, mark, text)
     options.page.write_text(page, encoding="utf-8")
+    if options.picture:
+        save(picture(table), options.pictures / "fidelity.png", width=1300)
 
 
 if __name__ == "__main__":

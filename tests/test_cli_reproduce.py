@@ -35,6 +35,7 @@ def test_tables_and_rows_are_listed_without_data():
     [
         (("--table", "magic"), "no table 'magic'"),
         (("--row", "magic"), "no row 'magic'"),
+        (("--attackers", "co,magic"), "no attacker 'magic'"),
         (("--threat", "clean"), "no threat model 'clean'"),
         (("--engine", "dask"), "no engine 'dask'"),
         (("--address", "10.0.0.1:6379"), "--engine ray"),

@@ -22,7 +22,7 @@ from meterveil.plots.household import coverage_figure, household_figure
 from meterveil.plots.html import Section, figure_html, page, render, save
 from meterveil.plots.look import clock
 from meterveil.plots.simulation import day_figure, days_figure, library_figure
-from meterveil.plots.studies import curves_figure
+from meterveil.plots.studies import curves_figure, sides_figure
 
 LIBRARY = Library.of([("kettle", [2000.0, 2500.0, 400.0]), ("lamp", [60.0] * 8)], source="by hand")
 DAY = date(2024, 4, 15)
@@ -239,3 +239,14 @@ def test_curves_have_a_panel_for_each_measure_and_a_colour_for_each_house():
     assert figure.data[0].x == (1.0, 2.0)
     assert figure.data[0].line.color == figure.data[2].line.color != figure.data[1].line.color
     assert (figure.layout.yaxis.type, figure.layout.yaxis2.type) == ("log", None)
+
+
+def test_sides_have_a_panel_for_each_house_and_metric_and_no_bar_for_an_unknown_figure():
+    houses = {
+        "one": {"RMSE": {"paper": 107.0, "ours": 178.0}, "cost": {"paper": -0.764, "ours": 0.981}},
+        "two": {"RMSE": {"paper": 166.0, "ours": 347.0}, "cost": {"paper": float("nan"), "ours": 0.984}},
+    }
+    figure = sides_figure(houses, {"RMSE": 0, "cost": 3})
+    assert [bar.text for bar in figure.data] == [("107", "178"), ("-0.764", "0.981"), ("166", "347"), ("0.984",)]
+    assert figure.data[0].marker.color[1] == figure.data[3].marker.color[0]
+    assert [note.text for note in figure.layout.annotations] == ["<b>RMSE</b>", "<b>cost</b>"]

@@ -196,6 +196,7 @@ def test_there_are_claims_with_the_papers_figure_beside_ours(report):
         ("-", "beyond the paper"),
     ]
     assert found[0].ours == "177.6±8.8"
+    assert all(claim.as_published == "-" for claim in found[4:])
     assert [claim.ours[:4] for claim in found[4:6]] == ["0.49", "0.25"]
     assert all(claim.command.startswith("meterveil reproduce --table ") for claim in found)
 
@@ -211,7 +212,11 @@ def test_a_line_without_figures_says_how_to_measure_them():
     found = Report.of(table)
     lines = claims.opening(found.whole, comparison.tally(found.tables))
     assert "not measured; run meterveil reproduce --table overall_transfer --dataset redd." in lines[1]
-    assert [claim.paper for claim in claims.claims(found.whole)] == ["107.1"]
+    [claim] = claims.claims(found.whole)
+    assert (claim.paper, claim.as_published) == ("107.1", claims.UNKNOWN)
+    assert claims.claim_rows([claim])[0] == ["claim", "paper", "ours", "verdict", "why"]
+    beside = claims.claim_rows([claim._replace(as_published="98.7")])
+    assert [row[1:4] for row in beside] == [["paper", "as published", "ours"], ["107.1", "98.7", "101.8"]]
     assert "overall_transfer" in report_page(found)
 
 

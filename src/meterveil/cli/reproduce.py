@@ -43,6 +43,9 @@ def reproduce(
     seeds: Annotated[
         int | None, typer.Option(min=2, help="Trainings of each defence. Default: 5, or 3 if adaptive.")
     ] = None,
+    attackers: Annotated[
+        str, typer.Option(help="Names separated by commas, for a first look. Default: the paper's six, or informed.")
+    ] = "",
     workers: Annotated[
         int | None, typer.Option(min=1, help="Worker processes. Default: 2, or all processors of a cluster.")
     ] = None,
@@ -63,8 +66,11 @@ def reproduce(
     from dataclasses import replace
 
     from meterveil.bench.reproduce.cells import FULL, QUICK, choose
+    from meterveil.bench.reproduce.experiments import THREATS
 
     effort = QUICK if quick else FULL
+    if attackers:
+        effort = replace(effort, attackers=dict.fromkeys(THREATS, _known(attackers)))
     threats = opt.listed(threat)
     entries = choose(
         table or (),
@@ -85,6 +91,15 @@ def reproduce(
     if not status:
         _run(made, runs_on)
     _show_status(entries, made)
+
+
+def _known(attackers: str) -> tuple[str, ...]:
+    from meterveil.attackers.registry import check_known
+
+    names = opt.listed(attackers)
+    for name in names:
+        check_known(name)
+    return names
 
 
 def _engine(name: str, address: str | None, workers: int | None) -> Engine:

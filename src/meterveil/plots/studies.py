@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import isnan
 
 import plotly.graph_objects as go
 
@@ -61,3 +62,35 @@ def curves_figure(
     return look.figure_of(figure, title, 160 * len(panels) + 140).update_layout(
         margin_b=60, margin_t=110, legend_y=1.05
     )
+
+
+def sides_figure(
+    houses: Mapping[str, Mapping[str, Mapping[str, float]]], digits: Mapping[str, int], title: str = ""
+) -> go.Figure:
+    """Draw house -> metric -> side -> figure: a row of panels for each house, in each panel a bar for each side.
+
+    `digits` is the metrics in their order, with the digits of their numbers; an unknown figure has no bar.
+    """
+    sides = list(dict.fromkeys(side for metrics in houses.values() for bars in metrics.values() for side in bars))
+    colours = dict(zip(sides, (look.LOAD, look.DECOY, look.METER), strict=False))
+    heads = [f"<b>{metric}</b>" for metric in digits] + [""] * len(digits) * (len(houses) - 1)
+    figure = make_subplots(len(houses), len(digits), vertical_spacing=0.16, subplot_titles=heads)
+    for row, (house, metrics) in enumerate(houses.items(), start=1):
+        for column, (metric, places) in enumerate(digits.items(), start=1):
+            bars = {side: value for side, value in metrics.get(metric, {}).items() if not isnan(value)}
+            trace = go.Bar(
+                x=list(bars),
+                y=list(bars.values()),
+                text=[f"{value:.{places}f}" for value in bars.values()],
+                textposition="outside",
+                cliponaxis=False,
+                marker_color=[colours[side] for side in bars],
+                hovertemplate="%{x}: %{text}<extra></extra>",
+                showlegend=False,
+            )
+            figure.add_trace(trace, row, column)
+        figure.update_yaxes(title_text=house, row=row, col=1)
+    figure.update_xaxes(categoryorder="array", categoryarray=sides, range=[-0.6, len(sides) - 0.4], tickangle=0)
+    figure.update_xaxes(tickfont_size=11)
+    look.figure_of(figure, title, 120 + 240 * len(houses))
+    return figure.update_layout(bargap=0.25, hovermode="closest")
