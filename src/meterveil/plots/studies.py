@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from math import isnan
 
 import plotly.graph_objects as go
+from plotly.subplots import make_subplots
 
 from meterveil.plots import look
 
