@@ -42,6 +42,15 @@ class Range(NamedTuple):
     steps: int
 
 
+class Outlook(NamedTuple):
+    """Coming block, and what the states at its end are worth."""
+
+    value: FloatArray  # (batch, budget, M, SoC)
+    block: Course
+    full_kwh: FloatArray  # (batch, 1) budget of a day
+    usable: Range
+
+
 @dataclass(frozen=True)
 class Planner:
     """Decider that minimises the mean cost of the coming days, with a new choice at every decision."""
@@ -67,16 +76,30 @@ class Planner:
             rows = np.flatnonzero(slot == now)
             for first in range(0, len(rows), _HOUSEHOLDS):
                 part = rows[first : first + _HOUSEHOLDS]
-                scores[part] = -self._cost(_rows(situation, part), int(now))
+                scores[part] = -self._cost(rows_of(situation, part), int(now))
         return scores
+
+    def grid_costs(self, situation: Situation) -> FloatArray:
+        """Return the mean cost of the coming days on a grid, (batch, 1 + budget steps, M, 1 + SoC steps).
+
+        Charge and budget of the situation do not matter; all its households choose at the same time of day.
+        """
+        outlook = self._outlook(situation, int(situation.minute_of_day[0]) // SLOT_MINUTES)
+        return self._before(*outlook[:2], self._budgets_kwh(outlook.full_kwh), *outlook[2:])
 
     def _cost(self, situation: Situation, now: int) -> FloatArray:
         """Return the mean cost of the coming days for each first level, (batch, M)."""
+        value, block, full_kwh, usable = self._outlook(situation, now)
+        start = (situation.soc * situation.battery.capacity_kwh - usable.low_kwh) / usable.step_kwh
+        left_kwh = situation.budget_left_kwh[:, None]
+        return np.asarray(self._before(value, block, left_kwh, full_kwh, usable, start)[:, 0, :, 0])
+
+    def _outlook(self, situation: Situation, now: int) -> Outlook:
+        """Value the states at the end of the coming block, backwards from the end of the plan."""
         battery, course = situation.battery, _course(situation)
         low_kwh, high_kwh = (np.asarray(end) * battery.capacity_kwh for end in (battery.soc_min, battery.soc_max))
         usable = Range(low_kwh, np.maximum(high_kwh - low_kwh, 1e-3) / self.soc_steps, self.soc_steps)
         full_kwh = np.minimum(np.asarray(battery.budget_kwh), _ENDLESS_KWH)[:, None]
-        budgets_kwh = full_kwh * np.linspace(0.0, 1.0, self.budget_steps + 1)
         times = {minute // SLOT_MINUTES for minute in situation.rules.choice_minutes}
         ahead = range(now + 1, now + self.days * SLOTS)
         bounds = [now, *(slot for slot in ahead if slot % SLOTS in times or slot % SLOTS == 0), ahead.stop]
@@ -84,14 +107,14 @@ class Planner:
         value = (-situation.price.min() - DEGRADATION_PER_KWH) * stored_kwh[:, None, None]  # (batch, budget, M, SoC)
         value = np.repeat(value, len(situation.rules.menu_w), axis=2)
         for begin, end in zip(bounds[-2:0:-1], bounds[:1:-1], strict=True):
-            budget_kwh = full_kwh if begin % SLOTS == 0 else budgets_kwh
+            budget_kwh = full_kwh if begin % SLOTS == 0 else self._budgets_kwh(full_kwh)
             value = self._before(value, _block(course, begin, end), budget_kwh, full_kwh, usable)
             if begin % SLOTS in times:
                 value = np.broadcast_to(value.min(axis=2, keepdims=True), value.shape)
-        start = (situation.soc * battery.capacity_kwh - low_kwh) / usable.step_kwh
-        block = _block(course, now, bounds[1])
-        now_left_kwh = situation.budget_left_kwh[:, None]
-        return np.asarray(self._before(value, block, now_left_kwh, full_kwh, usable, start)[:, 0, :, 0])
+        return Outlook(value, _block(course, now, bounds[1]), full_kwh, usable)
+
+    def _budgets_kwh(self, full_kwh: FloatArray) -> FloatArray:
+        return full_kwh * np.linspace(0.0, 1.0, self.budget_steps + 1)
 
     def _before(
         self,
@@ -176,7 +199,8 @@ def _wide(field: float | FloatArray) -> FloatArray:
     return np.asarray(field)[:, None, None, None]
 
 
-def _rows(situation: Situation, rows: IntArray) -> Situation:
+def rows_of(situation: Situation, rows: IntArray) -> Situation:
+    """Return some households of a situation."""
     battery = Battery(
         **{part.name: np.asarray(getattr(situation.battery, part.name))[rows] for part in fields(Battery)}
     )
