@@ -45,6 +45,8 @@ from meterveil.defenders.veil.learned import Learned
 from meterveil.defenders.veil.planner import Planner, rows_of
 from meterveil.defenders.veil.policy import Logged, Veil
 from meterveil.defenders.veil.situation import Situation
+from meterveil.plots.html import save
+from meterveil.plots.studies import curves_figure
 
 NAME = "veil"
 HOUSES = {
@@ -199,6 +201,12 @@ def _cost(battery: Battery, scenario: Scenario, trace: Trace, row: int) -> float
     return float(day_cost(battery, scenario.price[one, :end], trace.power_w[one, :end], *ends).soc_neutral[0])
 
 
+PANELS = {
+    "minutes not followed, %": "followed_percent",
+    "bits a day, mean": "certified_bits",
+    "SoC-neutral cost a day": "soc_neutral_cost",
+}
+"""Panel of the picture -> metric; the first two have a logarithmic axis."""
 HEADS = {
     "followed_percent": ("minutes followed", "{:.2f} %"),
     "certified_bits_median": ("bits a day, median", "{:,.1f}"),
@@ -223,8 +231,24 @@ def page_table(table: pd.DataFrame, wanted: Sequence[tuple[str, str]]) -> str:
     return "\n".join(lines)
 
 
-def write_page(results: Path, page: Path) -> None:
-    """Fill the tables of the page from the recorded figures."""
+def draw(table: pd.DataFrame, path: Path) -> None:
+    """Draw the deciders on UK-DALE 1 against the daily budget."""
+    values = table[table["dataset"] == "ukdale_1"].set_index(["row", "metric"])["value"]
+    panels: dict[str, dict[str, list[tuple[float, float]]]] = {}
+    for panel, metric in PANELS.items():
+        for decider in DECIDERS:
+            rows = {kwh: (f"{decider}, {kwh:g} kWh a day", metric) for kwh in BUDGETS_KWH}
+            points = [(kwh, float(values[row])) for kwh, row in rows.items() if row in values.index]
+            if metric == "followed_percent":
+                points = [(kwh, 100.0 - percent) for kwh, percent in points]
+            if points:
+                panels.setdefault(panel, {})[decider] = points
+    title = "Deciders of the veil, 126 held-out days of UK-DALE 1"
+    save(curves_figure(panels, "kWh that may be moved a day", title, list(PANELS)[:2]), path, width=760)
+
+
+def write_page(results: Path, page: Path, pictures: Path | None = None) -> None:
+    """Fill the tables of the page from the recorded figures, and draw the deciders into a folder."""
     table = study.read(results, NAME)
     frontier = [
         (house, f"{variant}, {kwh:g} kWh a day") for house in HOUSES for kwh in BUDGETS_KWH for variant in DECIDERS
@@ -232,6 +256,8 @@ def write_page(results: Path, page: Path) -> None:
     others = [
         (house, f"{variant}, 8 kWh a day") for house in HOUSES for variant in VARIANTS if variant not in DECIDERS[1:]
     ]
+    if pictures:
+        draw(table, pictures / "veil-deciders.png")
     text = page.read_text()
     for mark, wanted in (("frontier", frontier), ("variants", others)):
         text = study.put(text, mark, page_table(table, wanted))
@@ -247,7 +273,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     asked = parser.parse_args(arguments)
     if not asked.picture:
         measure(asked)
-    write_page(asked.results, asked.page)
+    write_page(asked.results, asked.page, asked.pictures)
 
 
 if __name__ == "__main__":

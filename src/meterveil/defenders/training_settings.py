@@ -284,12 +284,13 @@ def manager_settings(preset: str = "fast", **changes: Any) -> ManagerSettings:
 
 def settings_from_json(values: dict[str, Any]) -> Settings:
     """Build the settings that a run recorded."""
-    made = METHODS.get(values.get("method", MANAGER), ManagerSettings)
+    made: Any = METHODS.get(values.get("method", MANAGER), ManagerSettings)
     known = {field.name for field in fields(made)}
     if set(values) != known:
         differing = ", ".join(sorted(set(values) ^ known))
         raise InputError(f"the settings of a run differ from this version's in {differing}; train again")
-    return made(**{name: tuple(value) if isinstance(value, list) else value for name, value in values.items()})
+    built: Settings = made(**{name: tuple(part) if isinstance(part, list) else part for name, part in values.items()})
+    return built
 
 
 def _changed(settings: AnySettings, changes: dict[str, Any]) -> AnySettings:

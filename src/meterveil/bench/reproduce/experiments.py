@@ -21,7 +21,13 @@ from meterveil.data.protocols import (
     UKDALE_EVALUATION_DAYS,
     EvaluationDay,
 )
-from meterveil.defenders.training_settings import ManagerSettings, Settings, manager_settings, settings_for
+from meterveil.defenders.training_settings import (
+    DdqlSettings,
+    ManagerSettings,
+    Settings,
+    manager_settings,
+    settings_for,
+)
 from meterveil.errors import InputError, unknown
 
 SYNTHETIC = "synthetic"
@@ -364,7 +370,7 @@ class Cell:
                 training = replace(training, budget_days=days, probe_epochs=1)
             # A battery of less power cuts signatures off, as the paper's must have done.
             training = replace(training, clip_signatures="charge_w" in dict(self.battery))
-        elif training and days:
+        elif isinstance(training, DdqlSettings) and days:
             training = training.within(days)
         return replace(spec, training=training)
 

@@ -103,7 +103,7 @@ def block(
     the day on, (batch, half hour).
     """
     scheduled = rules.scheduled(np.arange(SLOTS) * SLOT_MINUTES)
-    slot, stored, left = (part.copy() for part in homes)
+    slot, stored, left = homes.slot.copy(), homes.stored_kwh.copy(), homes.left_kwh.copy()
     cost, bits, missed, moved = (np.zeros(len(slot)) for _ in range(4))
     lasted, rescued = np.zeros(len(slot), np.int64), np.zeros(len(slot), np.bool_)
     stuck = np.zeros(len(slot), np.bool_)

@@ -113,5 +113,4 @@ def observation(
         (left_kwh[:, None] - mean) / scale[1],
         (left_kwh[:, None] - high) / scale[1],
     ]
-    seen = np.concatenate(columns, axis=1)
-    return np.clip(seen, -5.0, 5.0)
+    return np.asarray(np.clip(np.concatenate(columns, axis=1), -5.0, 5.0))

@@ -20,6 +20,7 @@ from stable_baselines3.common.distributions import CategoricalDistribution
 from stable_baselines3.common.logger import Logger
 from stable_baselines3.common.policies import ActorCriticPolicy
 from stable_baselines3.common.torch_layers import MlpExtractor
+from stable_baselines3.common.utils import FloatSchedule
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvStepReturn
 from torch import Tensor, nn
 
@@ -77,10 +78,14 @@ class VeiledHouseholds(BatchVecEnv):
     ) -> None:
         rules, scales = veil.rules, np.asarray(settings.scales)
         self.rules, self.price, self._weight = rules, price, settings.weight
-        self._range_kwh = float((np.max(battery.soc_max) - np.min(battery.soc_min)) * np.max(battery.capacity_kwh))
-        self._full_kwh = min(float(np.max(battery.budget_kwh)), 1e3)
-        efficiencies = (float(np.max(part)) for part in (battery.charge_efficiency, battery.discharge_efficiency))
-        self._others = veil.rescue_kwh, max(veil.rescue_minutes // SLOT_MINUTES, 1), *efficiencies
+        self.limits = Limits(
+            float((np.max(battery.soc_max) - np.min(battery.soc_min)) * np.max(battery.capacity_kwh)),
+            np.full(settings.slots, min(float(np.max(battery.budget_kwh)), 1e3)),
+            veil.rescue_kwh,
+            max(veil.rescue_minutes // SLOT_MINUTES, 1),
+            float(np.max(battery.charge_efficiency)),
+            float(np.max(battery.discharge_efficiency)),
+        )
         scaled_w = np.concatenate([days_w * scale for scale in scales])
         self._tables = tables_of(scaled_w, rules, veil.large_w)
         self._records = complete(record_of(scaled_w, rules)).reshape(len(scales), len(days_w), SLOTS, -1)
@@ -107,12 +112,11 @@ class VeiledHouseholds(BatchVecEnv):
         self._kept_kwh = self._margin * np.stack([_needs_kwh(record, rules) for record in records])
         self._planned = self._plans(records)
         self._kind = rng.permutation(np.arange(batch) % self._kinds)
-        self.limits = Limits(self._range_kwh, np.full(batch, self._full_kwh), *self._others)
         self._day = self._drawn_days()
         times = np.array(rules.choice_minutes) // SLOT_MINUTES
         self.homes = Homes(
             rng.choice(times, size=batch),
-            rng.uniform(0.0, self._range_kwh, batch),
+            rng.uniform(0.0, self.limits.range_kwh, batch),
             self.limits.budget_kwh * rng.uniform(0.5, 1.0, batch),
         )
         self._unit = np.ones(batch)
@@ -131,7 +135,7 @@ class VeiledHouseholds(BatchVecEnv):
             reward = self.step_wait()[1]
             squares += np.bincount(self._kind, reward**2, minlength=self._kinds)
         counts = np.bincount(self._kind, minlength=self._kinds) * _TRIAL
-        return np.maximum(np.sqrt(squares / np.maximum(counts, 1)), 1e-3)[self._kind]
+        return np.asarray(np.maximum(np.sqrt(squares / np.maximum(counts, 1)), 1e-3)[self._kind])
 
     def step_wait(self) -> VecEnvStepReturn:
         """Hold every household's choice until its next decision."""
@@ -148,7 +152,8 @@ class VeiledHouseholds(BatchVecEnv):
         return self._observe(), (reward / self._unit).astype(np.float32), never, [{} for _ in never]
 
     def _drawn_days(self) -> IntArray:
-        return self._scale[self._kind] * self._days + self._rng.integers(self._days, size=self.num_envs)
+        days: IntArray = self._scale[self._kind] * self._days + self._rng.integers(self._days, size=self.num_envs)
+        return days
 
     def _observe(self) -> FloatArray:
         slot, stored_kwh, left_kwh = self.homes
@@ -157,7 +162,7 @@ class VeiledHouseholds(BatchVecEnv):
             slot,
             stored_kwh,
             left_kwh,
-            self._range_kwh,
+            self.limits.range_kwh,
             self.limits.budget_kwh,
             self.price,
         )
@@ -179,7 +184,7 @@ class VeiledHouseholds(BatchVecEnv):
         """Interpolate the plan between charges and budgets."""
         slot, stored_kwh, left_kwh = self.homes
         budgets, charges = (steps - 1 for steps in self._planned.shape[2:4])
-        x = np.clip(stored_kwh / self._range_kwh * charges, 0.0, charges - 1e-9)
+        x = np.clip(stored_kwh / self.limits.range_kwh * charges, 0.0, charges - 1e-9)
         y = np.clip(left_kwh / self.limits.budget_kwh * budgets, 0.0, budgets - 1e-9)
         column, row = x.astype(np.int64), y.astype(np.int64)
         cost = np.zeros((len(slot), self._planned.shape[4]))
@@ -271,7 +276,7 @@ def train(
         model.set_logger(Logger(None, []))
         for number in range(settings.rounds):
             left = 1.0 - number / settings.rounds
-            model.lr_schedule = lambda _, left=left: settings.learning_rate * left
+            model.lr_schedule = FloatSchedule(settings.learning_rate * left)
             model.ent_coef = settings.entropy * left
             before = households.totals.copy()
             model.learn(settings.horizon, reset_num_timesteps=False)
