@@ -1,19 +1,20 @@
 """Measure what the veil certifies, follows and costs: `python -m experiments.veil`.
 
-Makes results/study_veil.csv and, with --picture, only the tables of docs/veil.md from it: both deciders with daily
-budgets of 8, 4 and 2 kWh, bolder plans, decoys, private choices and tariffs, on the held-out days of four houses, SoC
-carried over midnight. No attacker is involved. All stretches of days and all budgets run in one batch; a variant takes
-about a minute of one core on UK-DALE 1.
+Makes results/study_veil.csv and, with --picture, only the tables and the picture of docs/veil.md from it: three
+deciders with daily budgets of 8, 4 and 2 kWh, bolder plans, decoys, private choices and tariffs, on the held-out days
+of four houses, SoC carried over midnight. No attacker is involved. All stretches of days and all budgets run in one
+batch; a variant takes about a minute of one core on UK-DALE 1. The learned manager is trained on the training days of
+each house first, once for each budget.
 """
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import pandas as pd
@@ -22,10 +23,10 @@ from experiments import study
 from meterveil.bench.estimates import estimate, mean
 from meterveil.core.arrays import KWH_PER_W_MINUTE, BoolArray, FloatArray
 from meterveil.core.battery import Battery
-from meterveil.core.certificate import Rules
+from meterveil.core.certificate import DAY_MINUTES, Rules
 from meterveil.core.rollout import Trace, rollout
 from meterveil.core.scenario import Scenario, stack
-from meterveil.core.tariff import PAPER_TARIFF, Bands, Tariff, day_cost, flat
+from meterveil.core.tariff import PAPER_TARIFF, Bands, Tariff, day_cost, flat, usual_price
 from meterveil.data.cache import household_digest, key_of, library_versions
 from meterveil.data.files import data_folder
 from meterveil.data.household import Household
@@ -36,10 +37,16 @@ from meterveil.data.simulation import Setup, span
 from meterveil.data.splits import Days, consecutive_pieces, only_days
 from meterveil.defenders import version_of
 from meterveil.defenders.defence import knowing
+from meterveil.defenders.training_days import LEAST_KNOWN
+from meterveil.defenders.training_settings import VeilSettings
 from meterveil.defenders.veil.dice import Dice
 from meterveil.defenders.veil.heuristic import Heuristic
-from meterveil.defenders.veil.planner import Planner
+from meterveil.defenders.veil.learned import Learned
+from meterveil.defenders.veil.planner import Planner, rows_of
 from meterveil.defenders.veil.policy import Logged, Veil
+from meterveil.defenders.veil.situation import Situation
+from meterveil.plots.html import save
+from meterveil.plots.studies import curves_figure
 
 NAME = "veil"
 HOUSES = {
@@ -49,6 +56,7 @@ HOUSES = {
     "refit_2": FURTHER_HOUSES["refit", 2],
 }
 BUDGETS_KWH = (8.0, 4.0, 2.0)
+DECIDERS = ("planner", "heuristic", "learned")
 _AGILE = (18, 17, 16, 16, 16, 17, 19, 22, 21, 19, 18, 17, 16, 16, 18, 24, 38, 40, 38, 27, 24, 22, 20, 19)
 TARIFFS: dict[str, Tariff] = {
     "paper tariff": PAPER_TARIFF,
@@ -60,6 +68,11 @@ TARIFFS: dict[str, Tariff] = {
 VARIANTS: dict[str, tuple[Veil, str]] = {
     "planner": (Veil(), "paper tariff"),
     "heuristic": (Veil(decider=Heuristic()), "paper tariff"),
+    "learned": (Veil(), "paper tariff"),
+    "planner, 18 h, 0.1 an hour": (
+        Veil(Rules((0, 7 * 60, 18 * 60)), Planner(hour_cost=0.1), large_w=1000.0),
+        "paper tariff",
+    ),
     "planner, 0.4 an hour": (Veil(decider=Planner(hour_cost=0.4)), "paper tariff"),
     "planner, 0.1 an hour": (Veil(decider=Planner(hour_cost=0.1)), "paper tariff"),
     "epsilon 1": (Veil(Rules(epsilon=1.0)), "paper tariff"),
@@ -70,6 +83,37 @@ VARIANTS: dict[str, tuple[Veil, str]] = {
     "half-hourly tariff": (Veil(), "half-hourly tariff"),
 }
 """Row of the table -> veil and tariff."""
+LEARNED = {"learned": VeilSettings()}
+"""Row of the table -> training of the manager that decides instead of the veil's planner."""
+
+
+class ByBudget(NamedTuple):
+    """Decider that leaves each household to the manager that was trained with its budget."""
+
+    managers: dict[float, Learned]
+
+    def scores(self, situation: Situation) -> FloatArray:
+        """Rate the choices."""
+        budgets = np.asarray(situation.battery.budget_kwh)
+        scores = np.empty((len(budgets), situation.rules.choices))
+        for budget_kwh in np.unique(budgets):
+            rows = np.flatnonzero(budgets == budget_kwh)
+            scores[rows] = self.managers[budget_kwh].scores(rows_of(situation, rows))
+        return scores
+
+
+def managed(veil: Veil, home: Household, training: Days, setup: Setup, settings: VeilSettings) -> tuple[Veil, float]:
+    """Train a manager for each budget on the training days; return the veil and the mean seconds of a training."""
+    from meterveil.defenders.veil.manager_learning import train  # noqa: PLC0415  needs torch
+
+    days_w = [day.aggregate_w for day in map(home.day, training) if len(day.aggregate_w) == DAY_MINUTES]
+    days_w = [load_w for load_w in days_w if np.isfinite(load_w).mean() >= LEAST_KNOWN]
+    price, managers, seconds = usual_price(setup.tariff), {}, []
+    for budget_kwh in BUDGETS_KWH:
+        battery = replace(setup.battery, budget_kwh=budget_kwh)
+        managers[budget_kwh], _, took = train(veil, days_w, battery, price, settings, seed=0)
+        seconds.append(took)
+    return replace(veil, decider=ByBudget(managers)), float(np.mean(seconds))
 
 
 def measure(asked: argparse.Namespace) -> None:
@@ -83,7 +127,13 @@ def measure(asked: argparse.Namespace) -> None:
             veil, tariff = VARIANTS[variant]
             setup = Setup(read_library(asked.library), Battery(), TARIFFS[tariff])
             fitted = cast(Veil, knowing(veil, [only_days(home, protocol.training)], setup))
+            if variant in LEARNED:
+                fitted, seconds = managed(fitted, home, protocol.training, setup, LEARNED[variant])
             rows = list(figures(fitted, setup, home, days, house, variant))
+            trained = {}
+            if variant in LEARNED:
+                trained = {"manager": asdict(LEARNED[variant])}
+                rows += [{**rows[0], "metric": "training_seconds", "value": seconds}]
             settings = {
                 "defence": "veil",
                 "version": version_of("veil"),
@@ -92,7 +142,7 @@ def measure(asked: argparse.Namespace) -> None:
                 "data": key_of(household_digest(home, ()), [str(day) for day in days]),
                 "training": [str(protocol.training[0]), str(protocol.training[-1])],
                 "versions": dict(library_versions("numpy")),
-            }
+            } | trained
             study.record(asked.results, NAME, f"{NAME}_{key_of({**settings, 'house': house})[:12]}", rows, settings)
 
 
@@ -151,6 +201,12 @@ def _cost(battery: Battery, scenario: Scenario, trace: Trace, row: int) -> float
     return float(day_cost(battery, scenario.price[one, :end], trace.power_w[one, :end], *ends).soc_neutral[0])
 
 
+PANELS = {
+    "minutes not followed, %": "followed_percent",
+    "bits a day, mean": "certified_bits",
+    "SoC-neutral cost a day": "soc_neutral_cost",
+}
+"""Panel of the picture -> metric; the first two have a logarithmic axis."""
 HEADS = {
     "followed_percent": ("minutes followed", "{:.2f} %"),
     "certified_bits_median": ("bits a day, median", "{:,.1f}"),
@@ -175,16 +231,33 @@ def page_table(table: pd.DataFrame, wanted: Sequence[tuple[str, str]]) -> str:
     return "\n".join(lines)
 
 
-def write_page(results: Path, page: Path) -> None:
-    """Fill the tables of the page from the recorded figures."""
+def draw(table: pd.DataFrame, path: Path) -> None:
+    """Draw the deciders on UK-DALE 1 against the daily budget."""
+    values = table[table["dataset"] == "ukdale_1"].set_index(["row", "metric"])["value"]
+    panels: dict[str, dict[str, list[tuple[float, float]]]] = {}
+    for panel, metric in PANELS.items():
+        for decider in DECIDERS:
+            rows = {kwh: (f"{decider}, {kwh:g} kWh a day", metric) for kwh in BUDGETS_KWH}
+            points = [(kwh, float(values[row])) for kwh, row in rows.items() if row in values.index]
+            if metric == "followed_percent":
+                points = [(kwh, 100.0 - percent) for kwh, percent in points]
+            if points:
+                panels.setdefault(panel, {})[decider] = points
+    title = "Deciders of the veil, 126 held-out days of UK-DALE 1"
+    save(curves_figure(panels, "kWh that may be moved a day", title, list(PANELS)[:2]), path, width=760)
+
+
+def write_page(results: Path, page: Path, pictures: Path | None = None) -> None:
+    """Fill the tables of the page from the recorded figures, and draw the deciders into a folder."""
     table = study.read(results, NAME)
     frontier = [
-        (house, f"{variant}, {kwh:g} kWh a day")
-        for house in HOUSES
-        for kwh in BUDGETS_KWH
-        for variant in ("planner", "heuristic")
+        (house, f"{variant}, {kwh:g} kWh a day") for house in HOUSES for kwh in BUDGETS_KWH for variant in DECIDERS
     ]
-    others = [(house, f"{variant}, 8 kWh a day") for house in HOUSES for variant in VARIANTS if variant != "heuristic"]
+    others = [
+        (house, f"{variant}, 8 kWh a day") for house in HOUSES for variant in VARIANTS if variant not in DECIDERS[1:]
+    ]
+    if pictures:
+        draw(table, pictures / "veil-deciders.png")
     text = page.read_text()
     for mark, wanted in (("frontier", frontier), ("variants", others)):
         text = study.put(text, mark, page_table(table, wanted))
@@ -200,7 +273,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     asked = parser.parse_args(arguments)
     if not asked.picture:
         measure(asked)
-    write_page(asked.results, asked.page)
+    write_page(asked.results, asked.page, asked.pictures)
 
 
 if __name__ == "__main__":

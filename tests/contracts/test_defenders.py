@@ -2,6 +2,7 @@
 
 from functools import cache, partial
 
+import numpy as np
 import pytest
 
 from meterveil.contracts.defences import DEFENCE_LAWS, DefenceCase, world
@@ -10,7 +11,10 @@ from meterveil.data.synthetic import decoy_library
 from meterveil.defenders import DEFENDERS, defender
 from meterveil.defenders.ddql.ddql_training import train
 from meterveil.defenders.rationed import Rationed
+from meterveil.defenders.trained_policies import Mlp
 from meterveil.defenders.training_settings import settings_for
+from meterveil.defenders.veil.learned import Learned
+from meterveil.defenders.veil.policy import Veil
 from meterveil.errors import InputError
 
 STEADY = {"none"}
@@ -25,7 +29,15 @@ def tiny_ddql(method):
     return train(settings_for(method, **TINY), Setup(decoy_library()), world()).policy
 
 
+def learned_veil():
+    """Build a veil with a manager that has learned nothing in particular."""
+    rng, shapes = np.random.default_rng(0), ((47, 8), (8, 8), (8, 9))
+    network = Mlp(tuple(rng.normal(size=shape) for shape in shapes), tuple(np.zeros(shape[1]) for shape in shapes))
+    return Veil(decider=Learned(network))
+
+
 BUILT = {
+    "veil_manager": learned_veil,
     **{name: partial(defender, name) for name in DEFENDERS},
     **{method: partial(tiny_ddql, method) for method in ("ddql_flat", "ddql_mi")},
     **{f"{name}, rationed": partial(Rationed, defender(name)) for name in ("flat", "random_equal", "nill")},

@@ -1,12 +1,17 @@
 """The study of the veil sums up each budget of a batch."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from experiments import study
-from experiments.veil import BUDGETS_KWH, HEADS, VARIANTS, figures, write_page
+from experiments.veil import BUDGETS_KWH, HEADS, LEARNED, VARIANTS, ByBudget, figures, write_page
+from meterveil.core.battery import Battery
+from meterveil.core.certificate import Rules
 from meterveil.data import synthetic
 from meterveil.data.simulation import Setup
 from meterveil.defenders.veil.policy import Veil
+from meterveil.defenders.veil.situation import Situation
 
 
 def test_every_budget_has_its_figures_and_a_smaller_one_follows_less():
@@ -35,5 +40,23 @@ def test_the_page_is_filled_from_the_recorded_figures(tmp_path):
     assert "old" not in page.read_text()
 
 
+class Constant:
+    def __init__(self, best):
+        self.best = best
+
+    def scores(self, situation):
+        return np.tile(np.arange(9) == self.best, (len(situation.soc), 1)).astype(float)
+
+
+def test_each_budget_has_its_own_manager():
+    battery = Battery(**{name: np.full(3, value) for name, value in vars(Battery()).items()})
+    battery = replace(battery, budget_kwh=np.array([4.0, 8.0, 4.0]))
+    recent, three = np.zeros((3, 1, 48, 10)), np.zeros(3)
+    situation = Situation(Rules(), battery, three, three, np.zeros(3, int), recent, np.zeros(48))
+    scores = ByBudget({8.0: Constant(2), 4.0: Constant(5)}).scores(situation)
+    assert scores.argmax(axis=1).tolist() == [5, 2, 5]
+
+
 def test_every_variant_is_a_veil_with_a_known_tariff():
     assert all(isinstance(veil, Veil) for veil, _ in VARIANTS.values())
+    assert set(LEARNED) <= set(VARIANTS)

@@ -19,10 +19,39 @@ from meterveil.core.scenario import Scenario
 from meterveil.errors import InputError
 
 
-class HouseholdVecEnv(VecEnv):
-    """Batch of `n_envs` monitored `HouseholdEnv`s; each slot draws its rows from its own generator."""
+class BatchVecEnv(VecEnv):
+    """Vector environment that is one batch, not a list of environments; a subclass has `reset` and `step_wait`."""
 
     render_mode: str | None = None
+
+    def step_async(self, actions: IntArray) -> None:
+        self._actions = actions
+
+    def close(self) -> None:
+        """Do nothing: there is nothing to close."""
+
+    def get_attr(self, attr_name: str, indices: VecEnvIndices = None) -> list[Any]:
+        return [getattr(self, attr_name) for _ in self._get_indices(indices)]
+
+    def set_attr(self, attr_name: str, value: Any, indices: VecEnvIndices = None) -> None:
+        if indices is not None:
+            raise InputError(f"{attr_name} is shared by all slots; set it without indices")
+        setattr(self, attr_name, value)
+
+    def env_method(
+        self, method_name: str, *method_args: Any, indices: VecEnvIndices = None, **method_kwargs: Any
+    ) -> list[Any]:
+        """Call a method of the batch, such as `action_masks`, and return each slot's part."""
+        parts = getattr(self, method_name)(*method_args, **method_kwargs)
+        return [parts[slot] for slot in self._get_indices(indices)]
+
+    def env_is_wrapped(self, wrapper_class: type[Any], indices: VecEnvIndices = None) -> list[bool]:
+        """Claim Monitor, since the infos have what Monitor would add."""
+        return [wrapper_class is Monitor for _ in self._get_indices(indices)]
+
+
+class HouseholdVecEnv(BatchVecEnv):
+    """Batch of `n_envs` monitored `HouseholdEnv`s; each slot draws its rows from its own generator."""
 
     def __init__(self, params: EnvParams, scenario: Scenario, reward: Reward, n_envs: int) -> None:
         super().__init__(n_envs, observation_space(), Discrete(params.library.n_actions))
@@ -41,9 +70,6 @@ class HouseholdVecEnv(VecEnv):
         self.state = env.initial(self.params, self.scenario, row)
         self._returns, self._lengths = np.zeros(self.num_envs), np.zeros(self.num_envs, dtype=np.int64)
         return env.observe(self.params, self.scenario, self.state)
-
-    def step_async(self, actions: IntArray) -> None:
-        self._actions = actions
 
     def step_wait(self) -> VecEnvStepReturn:
         """Carry one decision of every slot out to its end; a slot whose day ends begins another day."""
@@ -72,25 +98,3 @@ class HouseholdVecEnv(VecEnv):
     def action_masks(self) -> BoolArray:
         """Tell which actions would move energy now, (slot, 2K+1); the name that maskable PPO calls."""
         return env.action_mask(self.params, self.scenario, self.state)
-
-    def close(self) -> None:
-        """Do nothing: there is nothing to close."""
-
-    def get_attr(self, attr_name: str, indices: VecEnvIndices = None) -> list[Any]:
-        return [getattr(self, attr_name) for _ in self._get_indices(indices)]
-
-    def set_attr(self, attr_name: str, value: Any, indices: VecEnvIndices = None) -> None:
-        if indices is not None:
-            raise InputError(f"{attr_name} is shared by all slots; set it without indices")
-        setattr(self, attr_name, value)
-
-    def env_method(
-        self, method_name: str, *method_args: Any, indices: VecEnvIndices = None, **method_kwargs: Any
-    ) -> list[Any]:
-        """Call a method of the batch, such as `action_masks`, and return each slot's part."""
-        parts = getattr(self, method_name)(*method_args, **method_kwargs)
-        return [parts[slot] for slot in self._get_indices(indices)]
-
-    def env_is_wrapped(self, wrapper_class: type[Any], indices: VecEnvIndices = None) -> list[bool]:
-        """Claim Monitor, since the infos have what Monitor would add."""
-        return [wrapper_class is Monitor for _ in self._get_indices(indices)]

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from meterveil.defenders.run_folder import TrainedRun
     from meterveil.defenders.training_settings import Settings
 
-MANAGER = "manager"
-"""Default method."""
+MANAGER, LEARNED_VEIL = "manager", "veil_manager"
+"""Methods; the first is the default."""
 
 NEEDED = ("torch", "stable_baselines3", "gymnasium", "safetensors")
 """Packages that training needs."""
@@ -91,7 +91,9 @@ def train(
         str, typer.Argument(help="redd or ukdale for the paper's training days; or a PATH as for simulate.")
     ] = opt.SYNTHETIC,
     *,
-    method: Annotated[str, typer.Option(help="manager; or ddql_flat or ddql_mi, for comparison.")] = MANAGER,
+    method: Annotated[
+        str, typer.Option(help="manager; veil_manager (levels of the veil); or ddql_flat, ddql_mi.")
+    ] = MANAGER,
     preset: Annotated[str, typer.Option(help="fast, patient (discounts less) or paper (as published).")] = "fast",
     probe: Annotated[str | None, typer.Option(help="transformer (default), lstm, cnn or identity.")] = None,
     weight: Annotated[float | None, typer.Option("--lambda", help="1: privacy only (default), 0: cost only.")] = None,
@@ -201,7 +203,7 @@ def export(
 def learn(settings: Settings, source: Source, out: Path) -> TrainedRun:
     """Train, or continue the training in the folder, with a progress bar."""
     from meterveil.bench.results import current_commit
-    from meterveil.defenders.training_settings import ManagerSettings
+    from meterveil.defenders.training_settings import ManagerSettings, VeilSettings
 
     setup = source.setup()
     household, days = source.household()
@@ -228,6 +230,16 @@ def learn(settings: Settings, source: Source, out: Path) -> TrainedRun:
                 lambda epoch, loss: bar.update(probe, completed=epoch + 1),
                 on_update,
             )
+        if isinstance(settings, VeilSettings):
+            from meterveil.defenders.veil import manager_learning
+
+            rounds = bar.add_task(settings.method, total=settings.rounds)
+
+            def on_round(update: manager_learning.Round) -> None:
+                words = f"{settings.method}: {update.bits:.0f} bits beyond the choices, cost {update.cost:+.3f} a day"
+                bar.update(rounds, advance=1, description=words)
+
+            return manager_learning.learn(household, days, setup, settings, out, notes, on_round)
         from meterveil.defenders.ddql import ddql_training
 
         task = bar.add_task(settings.method, total=settings.epochs)
@@ -249,6 +261,13 @@ def _show(run: TrainedRun, out: Path) -> None:
             ["reward per decision, last update", f"{last['reward_per_decision']:.4g}"],
             [f"error of the {probe['kind']} probe without a defence", f"{probe['rmse_w']:.1f} W"],
             ["RMS battery power on training days", f"{figures['training_days_rms_w']:.0f} W"],
+        ]
+    elif run.method == LEARNED_VEIL:
+        rows = [
+            ["days simulated", f"{last['days']:,.0f}"],
+            ["bits a day beyond the choices, simulated days", f"{last['bits']:,.0f}"],
+            ["cost a day, simulated days", f"{last['cost']:+.3f}"],
+            ["seconds", f"{figures['training_seconds']:.0f}"],
         ]
     else:
         rows = [

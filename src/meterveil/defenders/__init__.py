@@ -17,7 +17,7 @@ from meterveil.defenders.none import NoDefence
 from meterveil.defenders.random import PAPER_RATE, RandomDecoys, RandomEqual
 from meterveil.defenders.rule_based import RuleBased
 from meterveil.defenders.stepping import LazyCharging, LazyStepping, RandomCharging
-from meterveil.defenders.training_settings import METHODS
+from meterveil.defenders.training_settings import LEARNED_VEIL, METHODS
 from meterveil.defenders.veil.policy import Veil
 from meterveil.errors import unknown
 from meterveil.plugins import DEFENCE_GROUP, build_offered, offered_names, package_offering
@@ -62,6 +62,8 @@ def version_of(name: str) -> int | str:
     A defence of another package also has that package's version.
     """
     base = name.partition(":")[0]
+    if base == LEARNED_VEIL:
+        return f"{METHODS[base].VERSION}, veil {version_of('veil')}"
     if base in METHODS:
         return METHODS[base].VERSION
     if base == "rationed":

@@ -27,6 +27,7 @@ from meterveil.defenders.rationed import Rationed
 from meterveil.defenders.trained_policies import ManagerPolicy, Mlp, QPolicy
 from meterveil.defenders.veil.dice import Dice
 from meterveil.defenders.veil.heuristic import Heuristic
+from meterveil.defenders.veil.learned import Learned
 from meterveil.defenders.veil.planner import Planner
 from meterveil.errors import InputError
 
@@ -72,7 +73,7 @@ def load_bundle(path: str | Path) -> Bundle:
 def known_types() -> dict[str, Any]:
     """Classes that a bundle may contain, by name."""
     untrained = [type(make()) for make in DEFENDERS.values()]
-    parts = (Rules, Dice, Heuristic, Planner, Mlp)
+    parts = (Rules, Dice, Heuristic, Planner, Learned, Mlp)
     return {made.__name__: made for made in (*untrained, Rationed, ManagerPolicy, QPolicy, *parts)}
 
 

@@ -27,7 +27,9 @@ from meterveil.data.household import Household
 from meterveil.data.simulation import Setup
 from meterveil.defenders.bundle import Arrays, battery_from, hash_of, read_tensors, tariff_document, tariff_from
 from meterveil.defenders.trained_policies import ManagerPolicy, Mlp, QPolicy
-from meterveil.defenders.training_settings import MANAGER, Settings
+from meterveil.defenders.training_settings import LEARNED_VEIL, MANAGER, Settings
+from meterveil.defenders.veil.learned import Learned
+from meterveil.defenders.veil.policy import Veil
 from meterveil.errors import InputError, how_to_install
 
 if TYPE_CHECKING:
@@ -37,7 +39,9 @@ if TYPE_CHECKING:
 RUN, POLICY, LIBRARY = "run.json", "policy.safetensors", "library.json"
 CHECKPOINT = "checkpoint.safetensors"
 FINISHED, UNFINISHED = "finished", "unfinished"
-MANAGER_FORMAT, DDQL_FORMAT = "meterveil-run-1", "meterveil-ddql-1"
+MANAGER_FORMAT, DDQL_FORMAT, VEIL_FORMAT = "meterveil-run-1", "meterveil-ddql-1", "meterveil-veil-1"
+_FORMATS = {MANAGER: MANAGER_FORMAT, LEARNED_VEIL: VEIL_FORMAT}
+"""Method -> format of its run folder; the others are DDQL's."""
 
 
 class TrainedRun(NamedTuple):
@@ -49,7 +53,7 @@ class TrainedRun(NamedTuple):
 
     @property
     def method(self) -> str:
-        """Training method: `manager`, `ddql_flat` or `ddql_mi`."""
+        """Training method: `manager`, `ddql_flat`, `ddql_mi` or `veil_manager`."""
         return str(self.document["options"].get("method", MANAGER))
 
     @property
@@ -72,7 +76,7 @@ def run_document(
 ) -> dict[str, Any]:
     """Describe a training that is about to begin."""
     document = {
-        "format": MANAGER_FORMAT if training.method == MANAGER else DDQL_FORMAT,
+        "format": _FORMATS.get(training.method, DDQL_FORMAT),
         "version": __version__,
         "status": UNFINISHED,
         **(notes or {}),
@@ -110,16 +114,18 @@ def load_trained(folder: Path) -> TrainedRun:
     document = read_document(folder)
     if document["status"] != FINISHED:
         raise InputError(f"the training in {folder} is not finished; use meterveil train --resume")
-    is_ddql = document["format"] == DDQL_FORMAT
+    replays = document["format"] == MANAGER_FORMAT
     try:
         weights = (folder / POLICY).read_bytes()
-        signatures = "" if is_ddql else (folder / LIBRARY).read_text(encoding="utf-8")
+        signatures = (folder / LIBRARY).read_text(encoding="utf-8") if replays else ""
     except OSError as error:
         raise InputError(f"the run {folder} lacks a file: {error}; train again") from error
     if hash_of(weights) != document["weights"]:
         raise InputError(f"{POLICY} in {folder} was altered since the training; train again")
     arrays, _ = read_tensors(weights)
-    if is_ddql:
+    if document["format"] == VEIL_FORMAT:
+        return TrainedRun(Veil(decider=Learned(Mlp.of(arrays))), None, document)
+    if not replays:
         return TrainedRun(QPolicy.of(arrays), None, document)
     library = Library.from_json(signatures)
     if library.digest() != document["library"]:
@@ -141,10 +147,9 @@ def format_of(folder: Path) -> str:
 
 def read_document(folder: Path) -> dict[str, Any]:
     """Read the document of a run, finished or not."""
-    if format_of(folder) not in (MANAGER_FORMAT, DDQL_FORMAT):
-        raise InputError(
-            f"{folder} holds no training ({RUN} of {MANAGER_FORMAT} or {DDQL_FORMAT}); write one with meterveil train"
-        )
+    known = (MANAGER_FORMAT, DDQL_FORMAT, VEIL_FORMAT)
+    if format_of(folder) not in known:
+        raise InputError(f"{folder} holds no training ({RUN} of {' or '.join(known)}); write one with meterveil train")
     document: dict[str, Any] = json.loads((folder / RUN).read_text(encoding="utf-8"))
     return document
 
@@ -158,7 +163,7 @@ def make_room(folder: Path, method: str, *, replace_unfinished: bool = False) ->
     if not (folder / RUN).exists():
         return
     document = read_document(folder)
-    own_format = MANAGER_FORMAT if method == MANAGER else DDQL_FORMAT
+    own_format = _FORMATS.get(method, DDQL_FORMAT)
     if document["format"] != own_format:
         raise InputError(
             f"{folder} holds a training by another method ({document['format']}); "

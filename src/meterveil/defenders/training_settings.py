@@ -1,4 +1,4 @@
-"""Settings of the two trainers: everything that changes what is learned, with presets by name."""
+"""Settings of the trainers: everything that changes what is learned, with presets by name."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from meterveil.errors import InputError, unknown
 
 MANAGER = "manager"
 """Method of the paper's own defence."""
+LEARNED_VEIL = "veil_manager"
+"""Method of the veil with a learned manager as its decider."""
 
 Choice = Literal["sampled", "greedy"]
 CHOICES: tuple[Choice, ...] = ("sampled", "greedy")
@@ -160,8 +162,54 @@ class DdqlSettings:
         return replace(self, slots=slots, epochs=ceil(budget_days / slots), updates=updates)
 
 
-Settings = ManagerSettings | DdqlSettings
-AnySettings = TypeVar("AnySettings", ManagerSettings, DdqlSettings)
+@dataclass(frozen=True)
+class VeilSettings:
+    """Settings of the training of the veil's learned manager."""
+
+    VERSION: ClassVar[int] = 1
+    """Raise it when a change of the code alters what is learned."""
+
+    method: str = LEARNED_VEIL
+    weight: float = 0.5
+    """Lambda of the reward: minus lambda times thousands of certified bits, minus (1 - lambda) times cost."""
+    rounds: int = 30
+    """Updates of the networks."""
+    horizon: int = 15_360
+    """Decisions of all slots together between two updates."""
+    slots: int = 768
+    """Households that are simulated in parallel."""
+    learning_rate: float = 1e-3
+    epochs: int = 5
+    minibatch: int = 1536
+    gamma: float = 0.998
+    """Discount per half hour: per decision, a rescue would make later costs count less."""
+    gae_lambda: float = 0.95
+    clip: float = 0.2
+    entropy: float = 0.003
+    """Weight of the entropy in the first update; it falls to zero, as the learning rate does."""
+    target_kl: float | None = None
+    scales: tuple[float, ...] = (0.7, 0.85, 1.0, 1.2, 1.4)
+    """Factors of the load, for other seasons."""
+    records: int = 6
+    """Records of recent days for each scale, drawn from the training days."""
+
+    masked: ClassVar[bool] = False
+    discount: ClassVar[str] = "minute"
+    """The step of time is the half hour here."""
+
+    def __post_init__(self) -> None:
+        _check_lambda(self.weight)
+        _check_positive(self, "rounds", "slots", "minibatch", "epochs", "learning_rate", "records")
+        if not self.scales or min(self.scales) <= 0.0:
+            raise InputError(f"scales are {self.scales}; give at least one, each above 0")
+        if self.horizon < 1 or self.horizon % self.slots:
+            raise InputError(
+                f"horizon is {self.horizon}, which does not divide into {self.slots} slots; give a multiple"
+            )
+
+
+Settings = ManagerSettings | DdqlSettings | VeilSettings
+AnySettings = TypeVar("AnySettings", ManagerSettings, DdqlSettings, VeilSettings)
 
 _FAST = ManagerSettings(
     learning_rate=1e-3,
@@ -205,7 +253,12 @@ DDQL_PRESETS: dict[str, DdqlSettings] = {
 }
 """`fast` was chosen on validation days (docs/defences.md), `paper` is as published."""
 
-METHODS: dict[str, type[Settings]] = {MANAGER: ManagerSettings, "ddql_flat": DdqlSettings, "ddql_mi": DdqlSettings}
+METHODS: dict[str, type[Settings]] = {
+    MANAGER: ManagerSettings,
+    "ddql_flat": DdqlSettings,
+    "ddql_mi": DdqlSettings,
+    LEARNED_VEIL: VeilSettings,
+}
 
 
 def settings_for(method: str = MANAGER, preset: str = "fast", **changes: Any) -> Settings:
@@ -213,6 +266,9 @@ def settings_for(method: str = MANAGER, preset: str = "fast", **changes: Any) ->
     _check_known("method", method, METHODS)
     if method == MANAGER:
         return _changed(manager_settings(preset), changes)
+    if method == LEARNED_VEIL:
+        _check_known("preset", preset, ("fast",))
+        return _changed(VeilSettings(), changes)
     _check_known("preset", preset, DDQL_PRESETS)
     budget_days = changes.pop("budget_days", None)
     settings = replace(DDQL_PRESETS[preset], method=method)
@@ -227,12 +283,13 @@ def manager_settings(preset: str = "fast", **changes: Any) -> ManagerSettings:
 
 def settings_from_json(values: dict[str, Any]) -> Settings:
     """Build the settings that a run recorded."""
-    made = METHODS.get(values.get("method", MANAGER), ManagerSettings)
+    made: Any = METHODS.get(values.get("method", MANAGER), ManagerSettings)
     known = {field.name for field in fields(made)}
     if set(values) != known:
         differing = ", ".join(sorted(set(values) ^ known))
         raise InputError(f"the settings of a run differ from this version's in {differing}; train again")
-    return made(**values)
+    built: Settings = made(**{name: tuple(part) if isinstance(part, list) else part for name, part in values.items()})
+    return built
 
 
 def _changed(settings: AnySettings, changes: dict[str, Any]) -> AnySettings:

@@ -28,7 +28,7 @@ from meterveil.bench.results import ThreatModel, battery_label
 from meterveil.core.battery import Battery
 from meterveil.data.household import Aggregate
 from meterveil.data.protocols import PROTOCOLS, EvaluationDay
-from meterveil.defenders.training_settings import ManagerSettings
+from meterveil.defenders.training_settings import DdqlSettings, ManagerSettings
 from meterveil.errors import InputError, unknown
 
 SEEDS: Mapping[ThreatModel, int] = {"fixed": 5, "adaptive": 3}
@@ -96,7 +96,7 @@ class Cell:
                 training = replace(training, budget_days=days, probe_epochs=1)
             # A battery of less power cuts signatures off, as the paper's must have done.
             training = replace(training, clip_signatures="charge_w" in dict(self.battery))
-        elif training and days:
+        elif isinstance(training, DdqlSettings) and days:
             training = training.within(days)
         return replace(spec, training=training)
 

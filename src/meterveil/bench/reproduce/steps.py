@@ -38,7 +38,7 @@ from meterveil.defenders.defence import Defence, equal_kwh, find_defence, traine
 from meterveil.defenders.random import RandomEqual
 from meterveil.defenders.rationed import Rationed
 from meterveil.defenders.run_folder import FINISHED, format_of, own_randomness, read_document
-from meterveil.defenders.training_settings import MANAGER, ManagerSettings, Settings
+from meterveil.defenders.training_settings import MANAGER, ManagerSettings, Settings, VeilSettings
 
 _LIBRARIES = ("numpy", "torch", "stable_baselines3", "scipy")
 _PROBE_FILES = ("probe.safetensors", "probe.json")
@@ -106,6 +106,7 @@ class TrainingSpec:
         """Train, or continue an interrupted training."""
         from meterveil.defenders.ddql import ddql_training  # noqa: PLC0415  torch
         from meterveil.defenders.manager import manager_training  # noqa: PLC0415  torch
+        from meterveil.defenders.veil import manager_learning  # noqa: PLC0415  torch
 
         folder = workspace.folder("train", key)
         if format_of(folder) and read_document(folder)["status"] == FINISHED:
@@ -121,6 +122,8 @@ class TrainingSpec:
             fitted = json.loads(workspace.done_file("probe", self.probe).read_text(encoding="utf-8"))
             notes["probe_seconds"] = fitted["seconds"]
             manager_training.learn(home, days, setup, self.settings, folder, notes)
+        elif isinstance(self.settings, VeilSettings):
+            manager_learning.learn(home, days, setup, self.settings, folder, notes)
         else:
             ddql_training.learn(home, days, setup, self.settings, folder, notes)
         return {}

@@ -13,7 +13,7 @@ from stable_baselines3.common.buffers import RolloutBuffer
 from stable_baselines3.common.distributions import CategoricalDistribution
 from stable_baselines3.common.policies import ActorCriticPolicy
 from stable_baselines3.common.torch_layers import MlpExtractor
-from stable_baselines3.common.vec_env.base_vec_env import VecEnvStepReturn
+from stable_baselines3.common.vec_env.base_vec_env import VecEnv, VecEnvStepReturn
 from torch import Tensor, nn
 
 from meterveil.adapters.gymnasium import Observation, observation_space
@@ -26,7 +26,7 @@ from meterveil.core.scenario import Scenario
 from meterveil.defenders.manager.probe_reward import ProbeReward
 from meterveil.defenders.run_folder import network_arrays, read_checkpoint, restore_network, save_checkpoint
 from meterveil.defenders.trained_policies import Mlp
-from meterveil.defenders.training_settings import ManagerSettings
+from meterveil.defenders.training_settings import ManagerSettings, VeilSettings
 
 _STATE = ("row", "minute", "past_w", "moved_kwh", "cost")
 
@@ -144,9 +144,9 @@ class _MaskedLogits(nn.Linear):
 
 
 class MinuteDiscount(RolloutBuffer):
-    """Rollout buffer that discounts per minute instead of per decision (D6)."""
+    """Rollout buffer that discounts by the time that the households' latest decisions lasted (D6)."""
 
-    def __init__(self, *args: Any, households: TrainingHouseholds, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, households: Any, **kwargs: Any) -> None:
         self.households = households
         super().__init__(*args, **kwargs)
 
@@ -172,11 +172,11 @@ class MinuteDiscount(RolloutBuffer):
         self.returns = self.advantages + self.values
 
 
-def build(settings: ManagerSettings, households: TrainingHouseholds, seed: int) -> PPO:
+def build(settings: ManagerSettings | VeilSettings, households: VecEnv, seed: int, policy: Any = None) -> PPO:
     """Build the learner, with weights drawn from the seed."""
     by_minute = settings.discount == "minute"
     return PPO(
-        MaskedPolicy if settings.masked else "MlpPolicy",
+        policy or (MaskedPolicy if settings.masked else "MlpPolicy"),
         households,
         learning_rate=settings.learning_rate,
         n_steps=settings.horizon // settings.slots,

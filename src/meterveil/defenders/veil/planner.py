@@ -56,6 +56,18 @@ class Block(NamedTuple):
     cut_gain: FloatArray  # (case,) steps of SoC
 
 
+class Ahead(NamedTuple):
+    """Coming block, and what the states at its end are worth."""
+
+    value: FloatArray  # (batch, M or 1, budget, SoC)
+    course: Course
+    hours: tuple[int, int]  # first half hour of the block, and the one after its last
+    budgets_kwh: FloatArray  # (batch, budget)
+    full_kwh: FloatArray  # (batch, 1) budget of a day
+    usable: Range
+    soc: FloatArray  # (1, SoC) steps of the grid
+
+
 @dataclass(frozen=True)
 class Planner:
     """Decider that minimises the mean cost of the coming days, with a new choice at every decision."""
@@ -81,11 +93,28 @@ class Planner:
             rows = np.flatnonzero(slot == now)
             for first in range(0, len(rows), _HOUSEHOLDS):
                 part = rows[first : first + _HOUSEHOLDS]
-                scores[part] = -self._cost(situation if len(part) == len(slot) else _rows(situation, part), int(now))
+                scores[part] = -self._cost(situation if len(part) == len(slot) else rows_of(situation, part), int(now))
         return scores
+
+    def grid_costs(self, situation: Situation) -> FloatArray:
+        """Return the mean cost of the coming days on a grid, (batch, 1 + budget steps, M, 1 + SoC steps).
+
+        Charge and budget of the situation do not matter; all its households choose at the same time of day.
+        """
+        ahead = self._ahead(situation, int(situation.minute_of_day[0]) // SLOT_MINUTES)
+        block = self._block(ahead.course, ahead.hours, ahead.budgets_kwh, ahead.full_kwh, ahead.usable, ahead.soc)
+        return _before(ahead.value, block, self.soc_steps + 1).swapaxes(1, 2)
 
     def _cost(self, situation: Situation, now: int) -> FloatArray:
         """Return the mean cost of the coming days for each first level, (batch, M)."""
+        value, course, hours, _, full_kwh, usable, _ = self._ahead(situation, now)
+        start = ((situation.soc * situation.battery.capacity_kwh - usable.low_kwh) / usable.step_kwh)[:, None]
+        block = self._block(course, hours, situation.budget_left_kwh[:, None], full_kwh, usable, start)
+        ends = block._replace(gain=block.gain + start[..., None], cut_gain=block.cut_gain + start[block.cut[0], 0])
+        return np.asarray(_before(value, ends, 1)[:, :, 0, 0])
+
+    def _ahead(self, situation: Situation, now: int) -> Ahead:
+        """Value the states at the end of the coming block, backwards from the end of the plan."""
         battery, course = situation.battery, _course(situation)
         low_kwh, high_kwh = (np.asarray(end) * battery.capacity_kwh for end in (battery.soc_min, battery.soc_max))
         usable = Range(low_kwh, np.maximum(high_kwh - low_kwh, 1e-3) / self.soc_steps, self.soc_steps)
@@ -104,11 +133,8 @@ class Planner:
             value = _before(value, blocks[hours], self.soc_steps + 1)
             if hours[0] in times:
                 value = value.min(axis=1, keepdims=True)
-        start = ((situation.soc * battery.capacity_kwh - low_kwh) / usable.step_kwh)[:, None]
         hours = now % SLOTS, (bounds[1] - 1) % SLOTS + 1
-        block = self._block(course, hours, situation.budget_left_kwh[:, None], full_kwh, usable, start)
-        ends = block._replace(gain=block.gain + start[..., None], cut_gain=block.cut_gain + start[block.cut[0], 0])
-        return np.asarray(_before(value, ends, 1)[:, :, 0, 0])
+        return Ahead(value, course, hours, budgets_kwh, full_kwh, usable, soc)
 
     def _block(
         self,
@@ -264,7 +290,8 @@ def _wide(field: float | FloatArray) -> FloatArray:
     return np.asarray(field)[:, None, None, None]
 
 
-def _rows(situation: Situation, rows: IntArray) -> Situation:
+def rows_of(situation: Situation, rows: IntArray) -> Situation:
+    """Return some households of a situation."""
     battery = Battery(
         **{part.name: np.asarray(getattr(situation.battery, part.name))[rows] for part in fields(Battery)}
     )
