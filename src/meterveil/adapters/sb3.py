@@ -27,8 +27,7 @@ class BatchVecEnv(VecEnv):
     def step_async(self, actions: IntArray) -> None:
         self._actions = actions
 
-    def close(self) -> None:
-        """Do nothing: there is nothing to close."""
+    def close(self) -> None: ...
 
     def get_attr(self, attr_name: str, indices: VecEnvIndices = None) -> list[Any]:
         return [getattr(self, attr_name) for _ in self._get_indices(indices)]
