@@ -29,8 +29,9 @@ from meterveil.data.cache import key_of, library_versions
 from meterveil.data.protocols import on_threshold_w
 from meterveil.defenders import defender, version_of
 from meterveil.live.certified import certificates
-from meterveil.live.controller import Controller, Home, Ports
+from meterveil.live.controller import Controller, Home
 from meterveil.live.follower import FollowerSettings
+from meterveil.live.ports import Ports
 from meterveil.live.records import MinuteRecord
 from meterveil.live.simulated import ManualClock, Plant, SimulatedHouse
 from meterveil.plots import save

@@ -102,7 +102,7 @@ def test_check_reads_every_connection_and_names_what_fails(inverter):
 
 def test_a_test_step_proves_signs_and_says_from_whom_it_hides(settings):
     from meterveil.live import checkup  # noqa: PLC0415
-    from meterveil.live.controller import Ports  # noqa: PLC0415
+    from meterveil.live.ports import Ports  # noqa: PLC0415
     from meterveil.live.simulated import ManualClock, SimulatedHouse  # noqa: PLC0415
 
     clock = ManualClock()
@@ -258,3 +258,18 @@ def test_the_demo_shows_a_page_and_loads_nothing_heavy():
         finally:
             process.send_signal(signal.SIGTERM)
         assert process.wait(30) == 0
+
+
+def test_a_full_disk_and_its_end_are_events(settings):
+    from meterveil.live.config import read_config  # noqa: PLC0415
+
+    guard = Guard(read_config(settings).model_copy(update={"dashboard": None}))
+    try:
+        guard.store.failure = "home.sqlite: database or disk is full"
+        guard.tick()
+        guard.store.failure = ""
+        guard.tick()
+        names = [event[1] for event in guard.state()["events"]]
+        assert names[:2] == ["store_written", "store_failed"]
+    finally:
+        guard.close()

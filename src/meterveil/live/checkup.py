@@ -6,9 +6,9 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple
 
-from meterveil.live.controller import Home, Ports
+from meterveil.live.controller import Home
 from meterveil.live.health import WORDS, Health
-from meterveil.live.ports import BatteryReading, MeterReading, PortError
+from meterveil.live.ports import BatteryReading, MeterReading, PortError, Ports
 
 STEP_W = 300.0
 WAIT_S = 20.0

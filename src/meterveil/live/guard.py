@@ -109,13 +109,14 @@ class Guard:
             self.controller.release("the tick failed")
         if self.store.failure != self._full_disk:
             self._full_disk = self.store.failure
-            log.warning("store: %s", self._full_disk or "written again")
+            name = health.STORE_FAILED if self._full_disk else "store_written"
+            self._keep_event(Event(time.time(), name, self._full_disk or "what waited for the disk is written"))
         self._tell()
 
     def close(self) -> None:
         """Hand the battery back and leave everything."""
         _notify("STOPPING=1")
-        self.controller.release("the guard stops")
+        self.controller.close("the guard stops")
         close_ports(self.ports)
         if self.discovery is not None:
             self.discovery.close()

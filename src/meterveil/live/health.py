@@ -15,6 +15,8 @@ BATTERY_FAILED, BATTERY_STALE, BATTERY_ABSURD = "battery_failed", "battery_stale
 GRID_LOST = "grid_lost"
 SECOND_WRITER, IGNORES_COMMANDS = "second_writer", "ignores_commands"
 COMMAND_FAILED, WRITES_EXHAUSTED, POLICY_FAILED = "command_failed", "writes_exhausted", "policy_failed"
+OUT_OF_ORDER, SOC_LOW, SOC_HIGH, NOT_HANDED_BACK = "meter_out_of_order", "soc_low", "soc_high", "not_handed_back"
+CLOCK_JUMPED, STORE_FAILED = "clock_jumped", "store_failed"
 
 WORDS = {
     METER_FAILED: "the meter gives no reading",
@@ -30,6 +32,10 @@ WORDS = {
     COMMAND_FAILED: "a command did not reach the battery",
     WRITES_EXHAUSTED: "today's register writes are used up; released until tomorrow",
     POLICY_FAILED: "the defence raised an error",
+    OUT_OF_ORDER: "the meter's readings arrive out of order; older ones are left out",
+    SOC_LOW: "the battery's charge is below its range; it is only charged",
+    SOC_HIGH: "the battery's charge is above its range; it is only discharged",
+    NOT_HANDED_BACK: "the last process ended without handing the battery back",
 }
 """Fault -> sentence for log and dashboard."""
 
