@@ -18,8 +18,9 @@ from hypothesis import strategies as st
 
 from meterveil.data import synthetic
 from meterveil.live.config import Config
-from meterveil.live.demo_files import SETTINGS, write_bundle
+from meterveil.live.demo_files import SETTINGS, write_bundle, write_demo
 from meterveil.live.guard import Guard
+from meterveil.live.store import Store
 
 
 @pytest.fixture(scope="module")
@@ -273,3 +274,11 @@ def test_a_full_disk_and_its_end_are_events(settings):
         assert names[:2] == ["store_written", "store_failed"]
     finally:
         guard.close()
+
+
+def test_the_demo_begins_with_the_energy_that_its_past_moved_today(tmp_path):
+    write_demo(tmp_path)
+    store = Store(tmp_path / "state" / "demo.sqlite")
+    (today,) = store.days()[-1:]
+    store.close()
+    assert store.memory()["ledger"]["moved_kwh"][today[0]] == pytest.approx(today[3])

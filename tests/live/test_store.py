@@ -146,3 +146,14 @@ def test_minutes_are_exported_to_parquet(store, tmp_path):
     assert export_parquet(store.path, tmp_path / "minutes.parquet") == 1
     table = parquet.read_table(tmp_path / "minutes.parquet").to_pylist()
     assert (table[0]["load_w"], table[0]["time"].year) == (400.0, 2023)
+
+
+def test_flush_waits_until_everything_is_on_the_disk(store, monkeypatch):
+    monkeypatch.setattr("meterveil.live.store.RETRY_S", 0.05)
+    connect = Store._connect
+    monkeypatch.setattr(Store, "_connect", lambda self: _full())
+    store.put_minute(MINUTE, {"budget": 3})
+    assert not store.flush(0.2)
+    monkeypatch.setattr(Store, "_connect", connect)
+    assert store.flush(5.0)
+    assert store.memory() == {"budget": 3}

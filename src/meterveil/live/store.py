@@ -107,6 +107,13 @@ class Store:
         """Add the full state for a bug report; older than two days are dropped."""
         self._put("snapshot", (utc_s, json.dumps(state, default=_plain)))
 
+    def flush(self, wait_s: float) -> bool:
+        """Wait until all that was put is on the disk; return whether it is."""
+        end_s = time.monotonic() + wait_s
+        while self._waiting.unfinished_tasks and time.monotonic() < end_s:
+            time.sleep(0.01)
+        return not self._waiting.unfinished_tasks
+
     def close(self) -> None:
         """Write everything that waits, as far as the disk takes it within some seconds."""
         self._waiting.put(None)
@@ -163,6 +170,8 @@ class Store:
                     database.execute("PRAGMA synchronous=FULL")
                     for kind, values in batch:
                         _insert(database, kind, values)
+                for _ in batch:
+                    self._waiting.task_done()
                 batch, self.failure = [], ""
             except sqlite3.Error as error:
                 self.failure = f"{self.path.name}: {error}"
