@@ -9,6 +9,7 @@ from homes import TARGET_W, Level, World, as_stored, fails, frozen, not_a_number
 
 from meterveil.core.battery import Battery
 from meterveil.live import health
+from meterveil.live.follower import FollowerSettings
 from meterveil.live.health import HealthSettings
 from meterveil.live.simulated import Plant
 
@@ -400,3 +401,23 @@ def test_an_inverter_that_was_released_does_not_return_to_its_last_command():
     world.controller.set_mode("live")
     world.run(2)
     assert max(power_w for _, power_w in world.seconds) <= 0.0
+
+
+@pytest.mark.parametrize("interval_s", [10.0, 60.0])
+@pytest.mark.parametrize(("dead_time_s", "battery_late_s"), [(1.0, 0), (4.0, 0), (2.0, 6)])
+def test_a_plant_that_is_not_what_the_settings_say_does_not_make_the_loop_hunt(interval_s, dead_time_s, battery_late_s):
+    plant = Plant(dead_time_s=dead_time_s)
+    world = World(plant=plant, follower=FollowerSettings(interval_s=interval_s))
+    readings = []
+
+    def late(reading):
+        readings.append(reading)
+        return readings[max(len(readings) - 1 - battery_late_s, 0)]
+
+    world.meter.battery_fault = late
+    world.run(1800)
+    powers = np.array([power_w for _, power_w in world.seconds])
+    assert np.ptp(powers[1100:1200]) < 200  # a minute after the kettle
+    held = np.array([minute.meter_w for minute in world.minutes[4:]])
+    assert np.abs(held - TARGET_W).max() < (20 if interval_s == 60.0 else 250)
+    assert world.named == ["control"]

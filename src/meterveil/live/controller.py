@@ -6,7 +6,6 @@ Without control (shadow mode, paused, or a fault) it decides and records all the
 from __future__ import annotations
 
 import math
-from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -19,6 +18,7 @@ from meterveil.core.decoys import Library
 from meterveil.core.rollout import Policy
 from meterveil.core.tariff import Tariff
 from meterveil.live import follower, health
+from meterveil.live.alignment import Alignment
 from meterveil.live.follower import FollowerSettings, FollowerState, Seen
 from meterveil.live.health import Health, HealthSettings
 from meterveil.live.limits import KWH_PER_WS, RESERVED_WRITES, Hysteresis, Ledger, clamp
@@ -34,8 +34,6 @@ CALM_TICKS = 2
 """Good ticks in a row before we take control again."""
 CLAMPED_W = 5.0
 """A limit that changes a command by more is obeyed at once, whatever the deadband."""
-ALIGN_S = 30.0
-"""How far back battery readings are kept, to find the one at the time of a meter reading."""
 SOC_DRIFT = 0.005
 """A SoC so little outside its range is rounding."""
 REMARK_AGAIN_S = 600.0
@@ -94,9 +92,7 @@ class Controller:
         self._stepped_back_until_s = -math.inf
         self._controlled_s = ports.clock.now().monotonic_s
         self._alerted_s = -math.inf
-        self._batteries: deque[tuple[float, float]] = deque()  # (time, power)
-        self._paired_s = -math.inf
-        self._newest: MeterReading | None = None
+        self._aligned = Alignment(home.follower)
         self._aim_w = math.nan  # meter reading that the present command leads to
         self._said_s: dict[str, float] = {}  # when something that needs no action was named last
 
@@ -196,47 +192,31 @@ class Controller:
 
     def _read(self, now: Instant) -> tuple[str | None, MeterReading | None, BatteryReading | None]:
         """Read everything anew and name the first fault."""
+        status = self.status
         try:
-            meter = self._in_order(now, self.ports.meter.read_meter())
+            meter, is_newest = self._aligned.in_order(
+                self.ports.meter.read_meter(), now.monotonic_s - self.home.health.meter_stale_s
+            )
         except PortError:
             return health.METER_FAILED, None, None
+        if not is_newest:
+            self._remark(now, health.OUT_OF_ORDER)
         try:
             battery = self.ports.sensor.read_battery()
         except PortError:
             return health.BATTERY_FAILED, meter, None
-        wanted_w = self._aim_w if self.status.in_control and not math.isnan(self._aim_w) else None
-        fault = self._health.meter_fault(meter, now, wanted_w, battery.power_w)
+        wanted_w = self._aim_w if status.in_control and not math.isnan(self._aim_w) else None
+        fault = self._health.meter_fault(meter, now, wanted_w, battery)
         fault = fault or self._health.battery_fault(battery, now)
-        if fault is None and self.status.in_control:
+        if fault is None and status.in_control:
             fault = self._health.obedience_fault(battery, now, of_power=self.ports.target is None)
         if fault is None:
-            self._pair(meter, battery)
-        self.status.utc_s = now.utc_s
+            self._aligned.pair(meter, battery, self._follower)
+            self._shown_w = meter.power_w
+            status.load_w, status.battery_w, status.soc = self._aligned.load_w, battery.power_w, battery.soc
+            status.meter_w = status.load_w + battery.power_w
+        status.utc_s = now.utc_s
         return fault, meter, battery
-
-    def _in_order(self, now: Instant, meter: MeterReading) -> MeterReading:
-        """Return the newest reading so far; one that is older than it came too late and is left out."""
-        fresh_s = now.monotonic_s - self.home.health.meter_stale_s
-        if self._newest is not None and fresh_s <= meter.at_s < self._newest.at_s:
-            self._remark(now, health.OUT_OF_ORDER)
-            return self._newest
-        self._newest = meter
-        return meter
-
-    def _pair(self, meter: MeterReading, battery: BatteryReading) -> None:
-        """Find the load: a new meter reading minus the battery's power at that time; between readings it stands."""
-        status, seen = self.status, self._batteries
-        if not seen or battery.at_s > seen[-1][0]:
-            seen.append((battery.at_s, battery.power_w))
-        while seen[0][0] < battery.at_s - ALIGN_S:
-            seen.popleft()
-        if meter.at_s != self._paired_s or math.isnan(status.load_w):
-            self._paired_s = meter.at_s
-            at_s, power_w = zip(*seen, strict=True)
-            status.load_w = meter.power_w - float(np.interp(meter.at_s, at_s, power_w))
-        status.battery_w, status.soc = battery.power_w, battery.soc
-        self._shown_w = meter.power_w
-        status.meter_w = status.load_w + battery.power_w
 
     def _account(self, now: Instant, is_good: bool) -> None:
         """Add the time since the last tick to the running minute; finish the minute where another one began."""
@@ -316,7 +296,7 @@ class Controller:
             return
         request_w = target_w - load_w
         if self._plan.hold and self.ports.target is None:
-            seen = Seen(self.status.meter_w, self.status.battery_w, meter.at_s, now.utc_s)
+            seen = Seen(meter.power_w, self._aligned.battery_w, meter.at_s, now.utc_s)
             self._follower, changed_w = follower.follow(self.home.follower, self._follower, seen, target_w)
             request_w = self._follower.command_w if changed_w is None else changed_w
         on_its_way_kwh = abs(self.status.battery_w) * self.home.follower.dead_time_s * KWH_PER_WS
@@ -348,9 +328,10 @@ class Controller:
         changed = not abs(value_w - self.status.command_w) <= deadband_w  # true for NaN
         stops = value_w == 0.0 and self.status.command_w != 0.0
         due = now.monotonic_s - self._written_s >= self.home.device_timeout_s / 2
-        self._follower = follower.commanded(self._follower, power_w)
+        self._follower = self._follower._replace(command_w=power_w)
         if not (changed or stops or due):
             return
+        self._follower = follower.commanded(self.home.follower, self._follower, power_w, now.monotonic_s)
         try:
             self._send(now, power_w, target_w)
         except PortError as error:

@@ -39,6 +39,9 @@ WORDS = {
 }
 """Fault -> sentence for log and dashboard."""
 
+LATE_S = 2.0
+"""A battery reading that is so much older than that of the meter is late."""
+
 STEP_BACK = (SECOND_WRITER, IGNORES_COMMANDS)
 """Faults after which we wait before taking control again."""
 
@@ -87,12 +90,15 @@ class Health:
         self._strange_since_s: float | None = None
         self._foreign: tuple[float, int] = (-math.inf, 0)  # last reading with a foreign set-point, how many in a row
 
-    def meter_fault(self, reading: MeterReading, now: Instant, wanted_w: float | None, battery_w: float) -> str | None:
-        """Name what is wrong with the meter.
+    def meter_fault(
+        self, reading: MeterReading, now: Instant, wanted_w: float | None = None, battery: BatteryReading | None = None
+    ) -> str | None:
+        """Name what is wrong with the meter; `wanted_w` is the reading that our command leads to, None without control.
 
-        `wanted_w` is the meter reading that our command leads to, None without control; `battery_w` is the power of
-        the battery, NaN where it is unknown.
+        A battery whose reading is late tells nothing about the meter.
         """
+        is_late = battery is None or reading.at_s - battery.at_s >= LATE_S
+        battery_w = math.nan if battery is None or is_late else battery.power_w
         settings, power_w = self.settings, reading.power_w
         if not math.isfinite(power_w) or abs(power_w) > settings.most_meter_w or math.isnan(reading.at_s):
             return METER_ABSURD
