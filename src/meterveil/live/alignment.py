@@ -47,7 +47,8 @@ class Alignment:
         self._paired_s = meter.at_s
         last_s, last_w = seen[-1]
         if meter.at_s <= last_s:
-            self.battery_w = float(np.interp(meter.at_s, *zip(*seen, strict=True)))
+            at_s, power_w = zip(*seen, strict=True)
+            self.battery_w = float(np.interp(meter.at_s, at_s, power_w))
         else:
             self.battery_w = [last_w, *power_path(self._settings, state, last_w, last_s, meter.at_s)][-1]
         self.load_w = meter.power_w - self.battery_w
