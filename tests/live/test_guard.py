@@ -147,10 +147,14 @@ def test_likely_entities_come_first():
         {"entity_id": "sensor.battery_power", "attributes": power},
         {"entity_id": "sensor.battery_soc", "attributes": {"device_class": "battery"}},
         {"entity_id": "number.battery_setpoint", "attributes": {}},
+        {"entity_id": "sensor.inverter_grid", "attributes": power},
+        {"entity_id": "sensor.inverter_power", "attributes": power},
+        {"entity_id": "select.inverter_mode", "attributes": {"options": ["auto", "remote"]}},
     ]
     found = sort_entities(states)
     assert found["meter power"][0] == "sensor.grid_power"
-    assert found["battery power"][0] == "sensor.battery_power"
+    assert found["battery power"][:2] == ["sensor.battery_power", "sensor.inverter_power"]
+    assert found["options of the mode"] == ["auto", "remote"]
     assert (found["battery charge"], found["command"]) == (["sensor.battery_soc"], ["number.battery_setpoint"])
 
 
