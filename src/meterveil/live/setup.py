@@ -210,7 +210,7 @@ power_factor = 1     # -1 where charging is negative
 soc = "{first("battery charge")}"
 command = "{first("command")}"
 command_factor = 1   # -1 where charging is negative
-# where the battery has a mode: its options for our commands and for its own control: {", ".join(options) or "none found"}
+# where the battery has a mode: its options for our commands and for its own control ({", ".join(options) or "none"})
 mode = "{first("mode")}"
 mode_remote = ""
 mode_auto = "{auto}"
