@@ -25,6 +25,7 @@ from experiments import study
 ROOT = Path(__file__).parents[1]
 TESTS = ROOT / "tests" / "live"
 PAGE = Path("docs/going-live.md")
+CLEAN = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
 EDITS = (
     ('"sensor.inverter_power"\npower_factor = 1 ', '"sensor.inverter_power"\npower_factor = -1 '),
     ("command_factor = 1 ", "command_factor = -1 "),
@@ -66,8 +67,7 @@ class Trial:
     def run(self, *command: str) -> None:
         """Run a command of the page in the user's folder, with the programs of the new environment first."""
         path = f"{self.folder / 'env' / 'bin'}:{os.environ['PATH']}"
-        clean = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
-        subprocess.run(command, cwd=self.folder, env={**clean, "PATH": path}, check=True)  # noqa: S603
+        subprocess.run(command, cwd=self.folder, env={**CLEAN, "PATH": path}, check=True)  # noqa: S603
 
     def secret(self, name: str, text: str) -> None:
         """Save a secret as `umask 077; cat > name` does."""
@@ -88,7 +88,7 @@ class Trial:
         """Start shadow mode and wait for the device in Home Assistant."""
         command = [str(self.folder / "env" / "bin" / "meterveil"), "guard"]
         with (self.folder / "out.log").open("w") as log:
-            process = subprocess.Popen(command, cwd=self.folder, stdout=log, stderr=log)  # noqa: S603
+            process = subprocess.Popen(command, cwd=self.folder, stdout=log, stderr=log, env=CLEAN)  # noqa: S603
         try:
             until(lambda: core.state("sensor.meterveil_battery") not in {None, "unknown", "unavailable"}, 120)
             until(lambda: core.state("select.meterveil_mode") == "shadow", 10)
@@ -114,6 +114,7 @@ def main() -> None:
         broker = counterparts.Mosquitto(folder / "broker")
         core = home_assistant.HomeAssistant(folder / "core", broker.port)
         inverter = Inverter(broker.port)
+        inverter.state["power"] = 0  # idle, which Home Assistant is told once
         trial = Trial(folder / "user")
         try:
             counterparts.until(lambda: core.state("sensor.inverter_charge") == "55", 60)

@@ -94,7 +94,7 @@ def test_check_reads_every_connection_and_names_what_fails(inverter):
     _, config = inverter
     found = run("check", "--config", config)
     assert found.returncode == 0, found.stderr
-    assert "350 W exported" in found.stdout
+    assert " 350 W exported" in found.stdout
     assert "55 % charged, discharging at 1200 W" in found.stdout
     config.write_text(config.read_text().replace('host = "127.0.0.1"', 'host = "127.0.0.2"'))
     failed = run("check", "--config", config)

@@ -47,7 +47,7 @@ def look(ports: Ports, home: Home, wait_s: float = WAIT_S) -> list[Look]:
         now = ports.clock.now()
         if isinstance(reading, MeterReading):
             fault = watch.meter_fault(reading, now)
-            text = f"{reading.power_w:.0f} W {'imported' if reading.power_w >= 0 else 'exported'}"
+            text = f"{abs(reading.power_w):.0f} W {'imported' if reading.power_w >= 0 else 'exported'}"
         else:
             fault = watch.battery_fault(reading, now)
             does = "charging" if reading.power_w > 0 else "discharging"
