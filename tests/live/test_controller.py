@@ -421,3 +421,10 @@ def test_a_plant_that_is_not_what_the_settings_say_does_not_make_the_loop_hunt(i
     held = np.array([minute.meter_w for minute in world.minutes[4:]])
     assert np.abs(held - TARGET_W).max() < (20 if interval_s == 60.0 else 250)
     assert world.named == ["control"]
+
+
+def test_a_reading_that_came_while_a_busy_computer_paused_the_tick_is_not_stale():
+    world = World()
+    world.run(60)
+    world.meter.battery_fault = lambda reading: reading._replace(at_s=reading.at_s + 3)
+    assert world.run(1).in_control

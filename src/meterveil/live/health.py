@@ -39,6 +39,8 @@ WORDS = {
 }
 """Fault -> sentence for log and dashboard."""
 
+AHEAD_S = 5.0
+"""A reading may be so much younger than the tick that asks for it: a busy computer pauses between the two."""
 LATE_S = 2.0
 """A battery reading that is so much older than that of the meter is late."""
 
@@ -102,7 +104,7 @@ class Health:
         settings, power_w = self.settings, reading.power_w
         if not math.isfinite(power_w) or abs(power_w) > settings.most_meter_w or math.isnan(reading.at_s):
             return METER_ABSURD
-        if not -1.0 <= now.monotonic_s - reading.at_s <= settings.meter_stale_s:
+        if not -AHEAD_S <= now.monotonic_s - reading.at_s <= settings.meter_stale_s:
             return METER_STALE
         if power_w == 0.0 and self._is_odd(reading):
             return GRID_LOST
@@ -133,7 +135,7 @@ class Health:
         is_possible = -0.02 <= reading.soc <= 1.02 and abs(reading.power_w) <= settings.most_battery_w
         if not is_possible or math.isnan(reading.at_s):  # NaN is not possible either
             return BATTERY_ABSURD
-        if not -1.0 <= now.monotonic_s - reading.at_s <= settings.battery_stale_s:
+        if not -AHEAD_S <= now.monotonic_s - reading.at_s <= settings.battery_stale_s:
             return BATTERY_STALE
         return None
 
