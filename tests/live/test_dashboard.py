@@ -93,6 +93,9 @@ def test_values_change_live_and_nothing_scrolls_sideways(opened):
     opened.locator("#control", has_text="in control").wait_for()
     spans_s = opened.evaluate("[seconds, minutes].map((plot) => plot.scales.x.max - plot.scales.x.min)")
     assert spans_s == [600, 86_400]
+    opened.reload()
+    until(lambda: opened.evaluate("recent[0].length") > 3, 60)
+    assert opened.evaluate("recent[0].every((at, n) => n === 0 || at > recent[0][n - 1])")
 
 
 @pytest.mark.slow

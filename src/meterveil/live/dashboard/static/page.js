@@ -73,17 +73,19 @@ function show(state) {
   at("arm").hidden = !state.may_command || state.mode === "live";
   listed("connections", state.connections.map((c) => [c.name + ": " + c.text, !c.ok]));
   listed("events", state.events.map((e) => [e[1] + ": " + e[2], false, e[0]]));
-  [state.utc_s, state.load_w, state.meter_w, state.soc === null ? null : 100 * state.soc].forEach((v, n) => recent[n].push(v));
+  const values = [state.utc_s, state.load_w, state.meter_w, state.soc === null ? null : 100 * state.soc];
+  if (!(state.utc_s <= recent[0].at(-1))) values.forEach((value, n) => recent[n].push(value));
   while (recent[0].length && recent[0][0] < state.utc_s - KEPT_S) recent.forEach((part) => part.shift());
   seconds.setData(recent);
 }
 
-async function history() {
+async function history(opened) {
   const reply = await fetch("/history");
   if (!reply.ok) return;
   const columns = await reply.json();
   token = columns.token;
   minutes.setData([columns.time, columns.load_w, columns.meter_w, columns.soc]);
+  if (opened) columns.seconds.forEach((part, n) => { recent[n] = part; });
 }
 
 async function ask(what, value, confirm) {
@@ -110,6 +112,5 @@ function listen() {
   };
 }
 
-history();
+history(true).finally(listen);
 setInterval(history, 60000);
-listen();
