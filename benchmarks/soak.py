@@ -9,10 +9,7 @@ by second, not on what the controller believes.
 from __future__ import annotations
 
 import argparse
-import os
 import sqlite3
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -28,10 +25,10 @@ from meterveil.core.battery import Battery
 from meterveil.core.tariff import PAPER_TARIFF
 from meterveil.defenders.bundle import load_bundle
 from meterveil.live import health
-from meterveil.live.controller import Controller, Home, Ports
+from meterveil.live.controller import Controller, Home
 from meterveil.live.demo_files import write_bundle
 from meterveil.live.drivers.broker import number_in
-from meterveil.live.ports import PortError
+from meterveil.live.ports import PortError, Ports
 from meterveil.live.simulated import ManualClock, Plant, SimulatedHouse
 from meterveil.live.store import Store
 
@@ -40,9 +37,11 @@ AUTUMN = datetime(2024, 10, 25, tzinfo=UTC).timestamp()
 """Starts of the two halves: the clock changes two days later in each."""
 MOST_TICKS_BACK = 2
 BATTERY = Battery(budget_kwh=8.0)
+MOST_W = 5000.0
+"""Power of the simulated inverter, which is more than the battery's limit."""
 STEP_BACK_S = 600
-EXPORTS_W, MOST_EXPORT_S = 50.0, 10
-"""Longest export: dead time and ramp of the battery after a large appliance has switched off."""
+EXPORTS_W, LATE_S = 50.0, 10
+"""No battery stops at once: dead time and ramp after a large appliance has switched off or control was taken over."""
 LONDON = ZoneInfo("Europe/London")
 
 
@@ -52,7 +51,7 @@ class Fault:
 
     begin: Callable[[Soak], None]
     seconds: int
-    named: str = ""
+    named: str
     end: Callable[[Soak], None] = lambda soak: soak.ports.heal()
 
 
@@ -68,7 +67,6 @@ class Wires:
         """Remove every fault."""
         self.on_meter: Callable[[Any], Any] = lambda reading: reading
         self.on_battery: Callable[[Any], Any] = lambda reading: reading
-        self.deaf = False
 
     def read_meter(self) -> Any:
         return self.on_meter(self.house.read_meter())
@@ -77,8 +75,7 @@ class Wires:
         return self.on_battery(self.house.read_battery())
 
     def command_battery(self, power_w: float | None) -> None:
-        if not self.deaf:
-            self.house.command_battery(power_w)
+        self.house.command_battery(power_w)
 
 
 def _fails(_: Any) -> Any:
@@ -106,19 +103,24 @@ def _jump(seconds: float) -> Callable[[Soak], None]:
 def _drift(soc: float) -> Callable[[Soak], None]:
     def begin(soak: Soak) -> None:
         soak.house.soc = soc
-        soak.drifted = True
 
     return begin
 
 
-def _deaf(soak: Soak) -> None:
-    soak.ports.deaf = True
-    soak.ports.on_battery = lambda reading: reading._replace(power_w=0.0, setpoint_w=None)
-    soak.ports.on_meter = lambda reading: reading._replace(power_w=1500.0 + reading.at_s % 9)
+def _stuck(soak: Soak) -> None:
+    """Let the inverter take commands and stand still, while the house needs the battery."""
+    soak.house.most_w = 0.0
+    soak.house.load_w = soak.load_w + 2500.0
+
+
+def _loose(soak: Soak) -> None:
+    soak.house.most_w = MOST_W
+    soak.house.load_w = soak.load_w
 
 
 def _second_writer(soak: Soak) -> None:
-    soak.ports.on_battery = lambda reading: reading._replace(setpoint_w=-3333.0)
+    told_w = -3333.0 if soak.controller.status.command_w >= 0.0 else 3333.0
+    soak.ports.on_battery = lambda reading: reading._replace(setpoint_w=told_w)
 
 
 def _full_disk(soak: Soak) -> None:
@@ -129,8 +131,12 @@ def _full_disk(soak: Soak) -> None:
 
 
 def _space(soak: Soak) -> None:
+    """Wait until the writer has met the full disk, which takes real time; the guard names what it says."""
+    end_s = time.monotonic() + 60
+    while not soak.store.failure and time.monotonic() < end_s:
+        time.sleep(0.01)
+    soak.note(health.STORE_FAILED if "full" in soak.store.failure else "store_ok")
     vars(soak.store).pop("_connect", None)
-    soak.note("store_failed" if "full" in soak.store.failure else "store_ok")
 
 
 def _fuzzed(reading: Any, rng: np.random.Generator) -> Any:
@@ -154,16 +160,18 @@ FAULTS = {
         _meter(lambda reading, rng: reading._replace(power_w=0.0, frequency_hz=52.5)), 30, health.GRID_LOST
     ),
     "duplicates, out of order": Fault(
-        _meter(lambda reading, rng: reading._replace(at_s=reading.at_s - int(rng.integers(0, 4)))), 120
+        _meter(lambda reading, rng: reading._replace(at_s=reading.at_s - int(rng.integers(0, 4)))),
+        120,
+        health.OUT_OF_ORDER,
     ),
-    "clock ahead": Fault(_jump(3600.0), 1, "clock_jumped"),
-    "clock back": Fault(_jump(-3600.0), 1, "clock_jumped"),
-    "SoC below its range": Fault(_drift(0.05), 1),
-    "SoC above its range": Fault(_drift(0.96), 1),
-    "device ignores commands": Fault(_deaf, 120, health.IGNORES_COMMANDS),
+    "clock ahead": Fault(_jump(3600.0), 1, health.CLOCK_JUMPED),
+    "clock back": Fault(_jump(-3600.0), 1, health.CLOCK_JUMPED),
+    "SoC below its range": Fault(_drift(0.05), 1, health.SOC_LOW),
+    "SoC above its range": Fault(_drift(0.96), 1, health.SOC_HIGH),
+    "device ignores commands": Fault(_stuck, 120, health.IGNORES_COMMANDS, _loose),
     "second writer": Fault(_second_writer, 60, health.SECOND_WRITER),
-    "full disk": Fault(_full_disk, 240, "store_failed", _space),
-    "killed": Fault(lambda soak: soak.restart(), 1),
+    "full disk": Fault(_full_disk, 240, health.STORE_FAILED, _space),
+    "killed": Fault(lambda soak: soak.restart(), 1, health.NOT_HANDED_BACK),
 }
 STEPS_BACK = {"device ignores commands", "second writer"}
 
@@ -179,14 +187,14 @@ class Soak:
     injected: int = 0
     unnamed: list[str] = field(default_factory=list)
     ticks_back: list[int] = field(default_factory=list)
-    drifted: bool = False
     moved_kwh: dict[date, float] = field(default_factory=dict)
     exporting_s: int = 0
+    outward_s: int = 0
 
     def __post_init__(self) -> None:
         self.rng = np.random.default_rng(self.seed)
         self.clock = ManualClock(utc_s=SPRING)
-        self.house = SimulatedHouse(self.load_w, self.clock, Plant())
+        self.house = SimulatedHouse(self.load_w, self.clock, Plant(), most_w=MOST_W)
         self.house.on_second = self._watch
         self.ports = Wires(self.house)
         bundle = load_bundle(write_bundle(self.folder / "defence"))
@@ -237,7 +245,7 @@ class Soak:
         fault.begin(self)
         self._pass(fault.seconds)
         fault.end(self)
-        if fault.named and fault.named not in self.names[before:]:
+        if fault.named not in self.names[before:]:
             self.unnamed.append(f"{name} at {self.clock.monotonic_s:.0f} s")
         if name in STEPS_BACK:
             self._pass(STEP_BACK_S)
@@ -254,34 +262,36 @@ class Soak:
 
     def _drain(self) -> None:
         """Wait for the disk, which is slower than simulated time."""
-        end_s = time.monotonic() + 60
-        while self.store._waiting.qsize() and time.monotonic() < end_s:
-            time.sleep(0.01)
+        assert self.store.flush(60.0)
 
     def _minute(self, minute: Any) -> None:
         self.expected += minute.known_s
         self.store.put_minute(minute, self.controller.memory())
 
     def _watch(self, load_w: float, power_w: float) -> None:
-        """Check the physical limits second by second while the battery is not in its own mode."""
+        """Check the physical limits second by second while the battery is not in its own mode.
+
+        In its own mode it knows none of our limits and may leave the range; we must never move it further out.
+        """
         if not self.house.remote:
-            self.exporting_s = 0
+            self.exporting_s = self.outward_s = 0
             return
         soc = self.house.soc
         day = datetime.fromtimestamp(self.clock.utc_s, LONDON).date()
-        day_kwh = self.moved_kwh[day] = self.moved_kwh.get(day, 0.0) + abs(power_w) / 3.6e6
+        before_kwh = self.moved_kwh.get(day, 0.0)
+        self.moved_kwh[day] = before_kwh + abs(power_w) / 3.6e6
         self.exporting_s = self.exporting_s + 1 if load_w + power_w < -EXPORTS_W else 0
-        if self.exporting_s > MOST_EXPORT_S:
+        too_low, too_high = soc < BATTERY.soc_min - 0.001, soc > BATTERY.soc_max + 0.001
+        is_outward = (too_low and power_w < 0.0) or (too_high and power_w > 0.0)
+        self.outward_s = self.outward_s + 1 if is_outward else 0
+        if self.exporting_s > LATE_S:
             self.broken.append(f"export of {-load_w - power_w:.0f} W for {self.exporting_s} s")
+        if self.outward_s > LATE_S:
+            self.broken.append(f"SoC {soc:.4f} at {power_w:.0f} W")
         if abs(power_w) > 4000.0 + 1.0:
             self.broken.append(f"power {power_w:.0f} W")
-        inside = BATTERY.soc_min - 0.001 <= soc <= BATTERY.soc_max + 0.001
-        if inside:
-            self.drifted = False
-        elif not self.drifted:
-            self.broken.append(f"SoC {soc:.4f}")
-        if day_kwh > BATTERY.budget_kwh:
-            self.broken.append(f"budget {day_kwh:.3f} kWh")
+        if before_kwh > BATTERY.budget_kwh and power_w != 0.0:
+            self.broken.append(f"budget {before_kwh:.4f} kWh, {power_w:.0f} W more")
 
     def stored_seconds(self) -> float:
         """Return the seconds of all stored minutes, and check that the sums of days agree."""
@@ -303,47 +313,6 @@ def soak(days: float, every_s: int, folder: Path, load_w: np.ndarray, most_s: fl
     run.clock.utc_s = AUTUMN
     run.run(days / 2, every_s, most_s / 2)
     return run
-
-
-def homes_per_core(count: int, load_w: np.ndarray, folder: Path) -> float:
-    """Return the share of a core that so many homes need at one tick a second."""
-    bundle = load_bundle(write_bundle(folder / "fleet"))
-    home = Home(bundle.policy, BATTERY, bundle.library, PAPER_TARIFF, may_command=True)
-    clock, controllers = ManualClock(), []
-    for number in range(count):
-        house = SimulatedHouse(np.roll(load_w, number * 977), clock)
-        controllers.append(Controller(home, Ports(clock, house, house, house), np.random.default_rng(number)))
-    seconds = 130
-    began_s = time.process_time()
-    for _ in range(seconds):
-        clock.move(1.0)
-        for controller in controllers:
-            controller.tick()
-    return (time.process_time() - began_s) / seconds
-
-
-def one_home(wait_s: float = 30.0, watch_s: float = 60.0) -> tuple[float, float, float]:
-    """Return memory (MB) and share of a core of the demo's guard process, and seconds until its page answers."""
-    command = [sys.executable, "-m", "meterveil", "guard", "--demo", "--port", "0"]
-    began_s = time.monotonic()
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
-        assert process.stdout is not None
-        process.stdout.readline()
-        page_s = time.monotonic() - began_s
-        place = Path(f"/proc/{process.pid}")
-
-        def used_s() -> float:
-            return sum(map(int, (place / "stat").read_text().rsplit(")", 1)[1].split()[11:13])) / os.sysconf(
-                "SC_CLK_TCK"
-            )
-
-        time.sleep(wait_s)
-        before_s = used_s()
-        time.sleep(watch_s)
-        share = (used_s() - before_s) / watch_s
-        resident = next(line for line in (place / "status").read_text().splitlines() if line.startswith("VmRSS"))
-        process.terminate()
-    return int(resident.split()[1]) / 1024, share, page_s
 
 
 def faults(
@@ -369,6 +338,7 @@ def faults(
 
 def main() -> None:
     from _record import record  # noqa: PLC0415  beside this file
+    from home_cost import homes_per_core, one_home  # noqa: PLC0415
     from meterveil.data import synthetic  # noqa: PLC0415
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)

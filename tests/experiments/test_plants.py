@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from experiments.plants import CASES, edges, masked_by_second
+from experiments.plants import CASES, edges, least_shown, masked_by_second
 from meterveil.plots.studies import plants_figure
 
 
@@ -34,3 +34,13 @@ def test_every_cell_of_the_picture_has_its_number():
     figure = plants_figure((1, 900), [("no battery", (1.0, 0.5)), ("own loop", (0.04, 0.0))])
     assert list(figure.data[0].text) == ["4 %", "0 %", "100 %", "50 %"]
     assert list(figure.data[0].x) == ["1 s", "15 min"] * 2
+
+
+def test_the_least_that_a_loop_shows_is_what_it_cannot_know_in_time():
+    load_w = np.full(40, 200.0)
+    load_w[18:] += 1000.0
+    assert least_shown(load_w, 3, 10).reshape(-1, 10).mean(axis=1).tolist() == [400.0, 600.0, 400.0, 400.0]
+    load_w = np.full(40, 200.0)
+    load_w[15:] += 1000.0
+    assert least_shown(load_w, 3, 10).tolist() == [400.0] * 40
+    assert np.diff(least_shown(load_w, 3, 1)).max() == 1000.0

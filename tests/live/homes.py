@@ -1,5 +1,6 @@
 """Small simulated homes for the tests of live control."""
 
+import json
 import math
 
 import numpy as np
@@ -8,8 +9,8 @@ from meterveil.core.battery import Battery
 from meterveil.core.decoys import Library
 from meterveil.core.executor import hold_meter
 from meterveil.core.tariff import PAPER_TARIFF
-from meterveil.live.controller import Controller, Home, Ports
-from meterveil.live.ports import PortError
+from meterveil.live.controller import Controller, Home
+from meterveil.live.ports import PortError, Ports
 from meterveil.live.simulated import ManualClock, Plant, SimulatedHouse
 
 LIBRARY = Library.of([("kettle", [2000.0, 2000.0, 500.0])], "test")
@@ -98,6 +99,11 @@ class Faulty:
         else:
             self.commanded.append(value)
             deliver(value)
+
+
+def as_stored(memory):
+    """Return a controller's memory as it comes back from the disk."""
+    return json.loads(json.dumps(memory, default=np.ndarray.tolist))
 
 
 def fails(*_):

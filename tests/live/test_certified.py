@@ -8,8 +8,9 @@ import pytest
 from homes import World, day_load
 
 from meterveil.core.certificate import Rules
+from meterveil.core.reader_certificate import Day, Reader, reader_bits
 from meterveil.defenders.veil.policy import Veil
-from meterveil.live.certified import READERS, Day, Reader, certificates, day_so_far, reader_bits
+from meterveil.live.certified import READERS, certificates, day_so_far
 from meterveil.live.records import MinuteRecord
 
 RULES = Rules()

@@ -1,15 +1,15 @@
 """The controller on the simulated house: it holds the meter, keeps every limit and hands the battery back."""
 
-import json
 import math
 from datetime import UTC, datetime
 
 import numpy as np
 import pytest
-from homes import TARGET_W, Level, World, fails, frozen, not_a_number
+from homes import TARGET_W, Level, World, as_stored, fails, frozen, not_a_number
 
 from meterveil.core.battery import Battery
 from meterveil.live import health
+from meterveil.live.follower import FollowerSettings
 from meterveil.live.health import HealthSettings
 from meterveil.live.simulated import Plant
 
@@ -249,16 +249,16 @@ def test_memory_survives_a_restart_and_a_foreign_one_is_ignored():
     world = World()
     world.run(300)
     world.controller.set_budget(3.0)
-    kept = json.loads(json.dumps(world.controller.memory()))
-    memory, ledger = world.controller.control.memory, world.controller.ledger
+    kept = as_stored(world.controller.memory())
+    memory, ledger = world.controller.outer.control.memory, world.controller.ledger
     world.start()
     world.controller.restore(kept)
-    assert world.controller.control.memory == memory
+    assert world.controller.outer.control.memory == memory
     assert world.controller.ledger == ledger
     assert world.controller.status.budget_kwh == 3.0
     world.start()
     world.controller.restore({**kept, "control": [1, 2]})
-    assert world.controller.control.memory == [0.0]
+    assert world.controller.outer.control.memory == [0.0]
 
 
 def test_a_budget_above_the_settings_is_refused():
@@ -281,7 +281,7 @@ def test_what_a_killed_process_may_have_moved_counts_against_the_budget():
     kept = world.controller.memory()
     world.clock.move(30.0)
     world.start()
-    world.controller.restore(json.loads(json.dumps(kept)))
+    world.controller.restore(as_stored(kept))
     (day_kwh,) = world.controller.ledger.moved_kwh.values()
     (before_kwh,) = kept["ledger"]["moved_kwh"].values()
     assert day_kwh - before_kwh == pytest.approx(4.0 * 30 / 3600)
@@ -297,3 +297,134 @@ def test_a_second_writer_of_the_grid_setpoint_is_named():
     world.run(40)
     assert health.SECOND_WRITER in world.named
     assert not world.house.remote
+
+
+def test_energy_of_seconds_without_good_readings_counts_against_the_budget():
+    world = World(load_w=np.full(7200, 2500.0))
+    world.run(60)
+    before_kwh = sum(world.controller.ledger.moved_kwh.values())
+    world.meter.meter_fault = fails
+    world.run(1)
+    counted_kwh = sum(world.controller.ledger.moved_kwh.values()) - before_kwh
+    assert counted_kwh == pytest.approx(2000.0 / 3.6e6, rel=0.05)
+
+
+def test_the_ledger_never_knows_less_than_the_battery_moved_for_us():
+    world = World(load_w=np.full(7200, 2500.0))
+    moved_kwh = 0.0
+    record = world.house.on_second
+
+    def watch(load_w, power_w):
+        nonlocal moved_kwh
+        moved_kwh += abs(power_w) / 3.6e6 * world.house.remote
+        record(load_w, power_w)
+
+    world.house.on_second = watch
+    for fault in (fails, not_a_number, None, fails, None):
+        world.meter.meter_fault = fault
+        world.run(20)
+        kept = as_stored(world.controller.memory())
+        world.run(7)
+        world.start()  # killed
+        world.controller.restore(kept)
+        world.run(20)
+    assert sum(world.controller.ledger.moved_kwh.values()) >= moved_kwh
+
+
+def test_a_release_that_fails_goes_on_counting_until_the_device_releases_itself():
+    world = World(load_w=np.full(7200, 2500.0), device_timeout_s=60.0)
+    world.run(60)
+    world.meter.meter_fault = world.meter.command_fault = fails
+    world.run(1)
+    before_kwh = sum(world.controller.ledger.moved_kwh.values())
+    world.run(200)
+    counted_kwh = sum(world.controller.ledger.moved_kwh.values()) - before_kwh
+    assert 20 * 2000 / 3.6e6 < counted_kwh <= 60 * 2001 / 3.6e6
+
+
+def test_a_sleep_counts_no_longer_than_the_device_follows():
+    world = World(load_w=np.full(7200, 2500.0), device_timeout_s=60.0)
+    world.run(60)
+    before_kwh = sum(world.controller.ledger.moved_kwh.values())
+    world.clock.move(3600)
+    world.run(1)
+    assert sum(world.controller.ledger.moved_kwh.values()) - before_kwh <= 61 * 2501 / 3.6e6
+
+
+def test_a_meter_reading_that_arrives_late_is_left_out_and_named_once():
+    world = World(load_w=np.full(7200, 300.0))
+    world.run(60)
+    load_w = world.controller.status.load_w
+    world.meter.meter_fault = lambda reading: reading._replace(power_w=9000.0, at_s=reading.at_s - 3)
+    status = world.run(2)
+    assert (status.load_w, status.in_control) == (load_w, True)
+    assert world.named == ["control", health.OUT_OF_ORDER]
+
+
+@pytest.mark.parametrize(("soc", "name"), [(0.05, health.SOC_LOW), (0.97, health.SOC_HIGH)])
+def test_a_charge_outside_its_range_is_named_when_it_begins(soc, name):
+    world = World(soc=soc)
+    world.run(120)
+    assert world.named.count(name) == 1
+
+
+def test_only_a_process_that_did_not_hand_the_battery_back_is_named_by_the_next_one():
+    kept = []
+    world = World()
+    world.controller._on_minute = lambda minute: kept.append(as_stored(world.controller.memory()))
+    world.run(95)
+    killed = kept[-1]
+    world.controller.close("test")
+    stopped = kept[-1]
+    for document, named in ((killed, [health.NOT_HANDED_BACK]), (stopped, [])):
+        world.start()
+        world.events.clear()
+        world.controller.restore(document)
+        assert world.named == named
+
+
+def test_a_stopped_controller_records_what_there_is_of_its_last_minute():
+    world = World()
+    world.run(90)
+    recorded_s = sum(minute.known_s for minute in world.minutes)
+    world.controller.close("test")
+    assert sum(minute.known_s for minute in world.minutes) - recorded_s == pytest.approx(30.0, abs=1.0)
+    assert not world.house.remote
+
+
+def test_an_inverter_that_was_released_does_not_return_to_its_last_command():
+    world = World(load_w=np.full(7200, 300.0), policy=Level(3000.0))
+    world.run(60)
+    world.controller.set_mode("paused")
+    world.run(60)
+    world.seconds.clear()
+    world.controller.set_mode("live")
+    world.run(2)
+    assert max(power_w for _, power_w in world.seconds) <= 0.0
+
+
+@pytest.mark.parametrize("interval_s", [10.0, 60.0])
+@pytest.mark.parametrize(("dead_time_s", "battery_late_s"), [(1.0, 0), (4.0, 0), (2.0, 6)])
+def test_a_plant_that_is_not_what_the_settings_say_does_not_make_the_loop_hunt(interval_s, dead_time_s, battery_late_s):
+    plant = Plant(dead_time_s=dead_time_s)
+    world = World(plant=plant, follower=FollowerSettings(interval_s=interval_s))
+    readings = []
+
+    def late(reading):
+        readings.append(reading)
+        return readings[max(len(readings) - 1 - battery_late_s, 0)]
+
+    world.meter.battery_fault = late
+    world.run(1800)
+    powers = np.array([power_w for _, power_w in world.seconds])
+    assert np.ptp(powers[1100:1200]) < 200  # a minute after the kettle
+    held = np.array([minute.meter_w for minute in world.minutes[4:]])
+    assert np.abs(held - TARGET_W).max() < (20 if interval_s == 60.0 else 250)
+    assert world.named == ["control"]
+
+
+def test_a_reading_that_came_while_a_busy_computer_paused_the_tick_is_not_stale():
+    world = World()
+    world.run(60)
+    world.meter.battery_fault = lambda reading: reading._replace(at_s=reading.at_s + 3)
+    assert world.run(1).in_control

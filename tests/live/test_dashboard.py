@@ -91,6 +91,11 @@ def test_values_change_live_and_nothing_scrolls_sideways(opened):
     assert opened.locator(".chart canvas").count() == 2
     assert opened.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
     opened.locator("#control", has_text="in control").wait_for()
+    spans_s = opened.evaluate("[seconds, minutes].map((plot) => plot.scales.x.max - plot.scales.x.min)")
+    assert spans_s == [600, 86_400]
+    opened.reload()
+    until(lambda: opened.evaluate("recent[0].length") > 3, 60)
+    assert opened.evaluate("recent[0].every((at, n) => n === 0 || at > recent[0][n - 1])")
 
 
 @pytest.mark.slow

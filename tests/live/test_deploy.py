@@ -2,14 +2,21 @@
 
 import json
 import os
+import shutil
+import socket
 import subprocess
+import threading
 from configparser import ConfigParser
 from pathlib import Path
 
+import numpy as np
 import pytest
 import yaml
 
 from meterveil import __version__
+from meterveil.live.config import read_config
+from meterveil.live.demo_files import SETTINGS, write_bundle
+from meterveil.live.guard import Guard
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 ADD_ON = DEPLOY / "home-assistant-add-on"
@@ -50,3 +57,35 @@ def test_the_container_runs_without_root():
     lines = (DEPLOY / "Containerfile").read_text().splitlines()
     assert "USER guard" in lines
     assert "STOPSIGNAL SIGTERM" in lines
+
+
+def test_systemd_finds_nothing_wrong_with_the_unit(tmp_path):
+    program = shutil.which("systemd-analyze")
+    if program is None:
+        pytest.skip("there is no systemd-analyze; install Debian's package systemd")
+    text = (DEPLOY / "guard.service").read_text()
+    unit = tmp_path / "meterveil-guard.service"
+    text = text.replace("/opt/meterveil/bin/meterveil", shutil.which("true")).replace("User=meterveil", "User=root")
+    unit.write_text(text)
+    said = subprocess.run([program, "verify", unit], capture_output=True, text=True, check=False)
+    assert (said.returncode, [line for line in said.stderr.splitlines() if "meterveil" in line]) == (0, [])
+
+
+def test_systemd_hears_of_the_start_of_every_tick_and_of_the_stop(tmp_path, monkeypatch):
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as systemd:
+        systemd.bind(str(tmp_path / "notify"))
+        systemd.settimeout(30)
+        monkeypatch.setenv("NOTIFY_SOCKET", str(tmp_path / "notify"))
+        np.save(tmp_path / "load.npy", np.full(60, 400.0))
+        write_bundle(tmp_path / "defence", "flat")
+        (tmp_path / "guard.toml").write_text(SETTINGS)
+        guard = Guard(read_config(tmp_path / "guard.toml").model_copy(update={"dashboard": None}))
+        thread = threading.Thread(target=guard.run, args=(0.05,))
+        thread.start()
+        heard = [systemd.recv(100) for _ in range(3)]
+        guard.stop.set()
+        thread.join(20)
+        assert heard == [b"READY=1", b"WATCHDOG=1", b"WATCHDOG=1"]
+        while (message := systemd.recv(100)) == b"WATCHDOG=1":
+            pass
+        assert message == b"STOPPING=1"

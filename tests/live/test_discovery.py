@@ -9,6 +9,7 @@ from paho.mqtt.enums import CallbackAPIVersion
 
 from meterveil.live.config import BrokerTable
 from meterveil.live.discovery import Discovery, discovery_message
+from meterveil.live.drivers.broker import Broker
 from meterveil.live.records import Status
 
 
@@ -72,3 +73,13 @@ def test_the_last_will_marks_the_device_offline(mosquitto, listener):
 def test_every_entity_has_a_name_and_an_identity_of_its_own():
     entities = discovery_message("home", 8.0)["cmps"].values()
     assert len({entity["uniq_id"] for entity in entities}) == len({entity["name"] for entity in entities}) == 12
+
+
+def test_a_broker_that_answers_at_once_meets_a_device_that_is_ready(monkeypatch):
+    class AtOnce(Broker):
+        def start(self):
+            self._on_connect()
+            self._on_message("homeassistant/status", b"online", False)
+
+    monkeypatch.setattr("meterveil.live.discovery.Broker", AtOnce)
+    assert not Discovery(BrokerTable(), "home", 8.0, lambda *_: None).broker.is_connected

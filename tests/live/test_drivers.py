@@ -559,3 +559,13 @@ def test_numbers_are_found_in_payloads():
     assert number_in(b" 12.5 ", "") == 12.5
     assert number_in(b'"12"', "") == 12.0
     assert number_in(b'{"a": [{"w": 3}]}', "a.0.w") == 3.0
+
+
+@pytest.mark.slow
+def test_an_idle_battery_that_home_assistant_is_told_once_is_not_stale(home_assistant, mosquitto, tmp_path):
+    part = HomeAssistantPart(home_assistant, mosquitto, tmp_path)
+    part._inverter.state["power"] = 0
+    until(lambda: getattr(tried(part.battery.read_battery), "power_w", None) == 0.0)
+    time.sleep(12)
+    assert time.monotonic() - part.battery.read_battery().at_s < 5
+    part.close()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from meterveil.live.follower import FollowerSettings, FollowerState, Seen, follow
+from meterveil.live.follower import FollowerSettings, FollowerState, Seen, commanded, follow
 
 SETTINGS = FollowerSettings(most_correction_w=0.0)
 
@@ -14,6 +14,7 @@ def play(readings, settings=SETTINGS, target_w=500.0):
         state, command_w = follow(settings, state, Seen(meter_w, battery_w, second, second), target_w)
         if command_w is not None:
             commands[second] = command_w
+            state = commanded(settings, state, command_w, second)
     return commands, state
 
 
@@ -29,9 +30,24 @@ def test_small_deviations_are_left_alone():
     assert play([(1, 515.0, 0.0), (2, 485.0, 0.0)])[0] == {}
 
 
-def test_what_may_be_the_last_change_on_its_way_is_waited_for_but_a_larger_change_is_not():
-    commands, _ = play([(1, 800.0, 0.0), (2, 650.0, -100.0), (3, 3300.0, -300.0)])
-    assert commands == {1: -300.0, 3: -3100.0}
+def test_commands_on_their_way_are_not_repeated_and_a_further_change_is_added_to_them():
+    commands, _ = play([(1, 800.0, 0.0), (2, 800.0, 0.0), (3, 650.0, -150.0), (4, 3300.0, -300.0)])
+    assert commands == {1: -300.0, 4: -3100.0}
+
+
+def test_energy_that_commands_on_their_way_will_bring_is_foreseen():
+    settings = FollowerSettings(deadband_w=0.0, ramp_w_per_s=5000.0)
+    commands, _ = play([(30, 500.0, 0.0), (31, 3300.0, 0.0), (32, 3300.0, 0.0)], settings)
+    late_ws = 2800.0  # of each second until the first command acts
+    assert commands == {31: pytest.approx(-2800.0 - 3 * late_ws / 27.0)}
+
+
+def test_a_reader_of_ten_seconds_is_corrected_within_ten_seconds():
+    settings = FollowerSettings(deadband_w=0.0, interval_s=10.0)
+    commands, _ = play([(30, 500.0, 0.0), (31, 1500.0, 0.0)], settings)
+    assert commands[31] == pytest.approx(-1000.0 - 3 * 1000.0 / 7.0)
+    _, state = play([(30, 500.0, 0.0), (31, 1500.0, 0.0), (38, 500.0, -1000.0)], settings)
+    assert state.command_w == pytest.approx(-1000.0)  # acts with the next interval
 
 
 def test_repeated_reversals_lower_the_gain():
@@ -44,7 +60,7 @@ def test_energy_missing_in_the_interval_is_made_up_for_within_it():
     settings = FollowerSettings(deadband_w=0.0)
     commands, state = play([(30, 500.0, 0.0), (31, 3300.0, 0.0)], settings)
     assert state.excess_ws == 2800.0
-    assert commands[31] == pytest.approx(500.0 - 3300.0 - 2800.0 / 27.0)
+    assert commands[31] == pytest.approx(500.0 - 3300.0 - 3 * 2800.0 / 27.0)  # until the command acts
     _, later = play([(30, 500.0, 0.0), (31, 3300.0, 0.0), (61, 500.0, 0.0)], settings)
     assert later.excess_ws == pytest.approx(-later.shift_w)
 
@@ -63,7 +79,7 @@ def test_what_a_minute_ended_with_is_made_up_for_in_its_quarter_hour_and_not_aft
 def test_energy_before_the_first_reading_is_not_made_up_for():
     commands, state = play([(44, 486.0, 0.0)], FollowerSettings(deadband_w=0.0))
     assert state.excess_ws == 0.0
-    assert commands == {44: 14.0}
+    assert commands == {44: 14.0 + 2 * 14.0 / 14.0}  # for the dead time to come
 
 
 def test_a_device_that_takes_a_command_a_minute_gets_no_more():

@@ -18,8 +18,9 @@ from hypothesis import strategies as st
 
 from meterveil.data import synthetic
 from meterveil.live.config import Config
-from meterveil.live.demo_files import SETTINGS, write_bundle
+from meterveil.live.demo_files import SETTINGS, write_bundle, write_demo
 from meterveil.live.guard import Guard
+from meterveil.live.store import Store
 
 
 @pytest.fixture(scope="module")
@@ -93,7 +94,7 @@ def test_check_reads_every_connection_and_names_what_fails(inverter):
     _, config = inverter
     found = run("check", "--config", config)
     assert found.returncode == 0, found.stderr
-    assert "350 W exported" in found.stdout
+    assert " 350 W exported" in found.stdout
     assert "55 % charged, discharging at 1200 W" in found.stdout
     config.write_text(config.read_text().replace('host = "127.0.0.1"', 'host = "127.0.0.2"'))
     failed = run("check", "--config", config)
@@ -102,7 +103,7 @@ def test_check_reads_every_connection_and_names_what_fails(inverter):
 
 def test_a_test_step_proves_signs_and_says_from_whom_it_hides(settings):
     from meterveil.live import checkup  # noqa: PLC0415
-    from meterveil.live.controller import Ports  # noqa: PLC0415
+    from meterveil.live.ports import Ports  # noqa: PLC0415
     from meterveil.live.simulated import ManualClock, SimulatedHouse  # noqa: PLC0415
 
     clock = ManualClock()
@@ -146,10 +147,14 @@ def test_likely_entities_come_first():
         {"entity_id": "sensor.battery_power", "attributes": power},
         {"entity_id": "sensor.battery_soc", "attributes": {"device_class": "battery"}},
         {"entity_id": "number.battery_setpoint", "attributes": {}},
+        {"entity_id": "sensor.inverter_grid", "attributes": power},
+        {"entity_id": "sensor.inverter_power", "attributes": power},
+        {"entity_id": "select.inverter_mode", "attributes": {"options": ["auto", "remote"]}},
     ]
     found = sort_entities(states)
     assert found["meter power"][0] == "sensor.grid_power"
-    assert found["battery power"][0] == "sensor.battery_power"
+    assert found["battery power"][:2] == ["sensor.battery_power", "sensor.inverter_power"]
+    assert found["options of the mode"] == ["auto", "remote"]
     assert (found["battery charge"], found["command"]) == (["sensor.battery_soc"], ["number.battery_setpoint"])
 
 
@@ -258,3 +263,26 @@ def test_the_demo_shows_a_page_and_loads_nothing_heavy():
         finally:
             process.send_signal(signal.SIGTERM)
         assert process.wait(30) == 0
+
+
+def test_a_full_disk_and_its_end_are_events(settings):
+    from meterveil.live.config import read_config  # noqa: PLC0415
+
+    guard = Guard(read_config(settings).model_copy(update={"dashboard": None}))
+    try:
+        guard.store.failure = "home.sqlite: database or disk is full"
+        guard.tick()
+        guard.store.failure = ""
+        guard.tick()
+        names = [event[1] for event in guard.state()["events"]]
+        assert names[:2] == ["store_written", "store_failed"]
+    finally:
+        guard.close()
+
+
+def test_the_demo_begins_with_the_energy_that_its_past_moved_today(tmp_path):
+    write_demo(tmp_path)
+    store = Store(tmp_path / "state" / "demo.sqlite")
+    (today,) = store.days()[-1:]
+    store.close()
+    assert store.memory()["ledger"]["moved_kwh"][today[0]] == pytest.approx(today[3])

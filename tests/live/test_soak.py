@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from homes import Level, World, day_load, fails, not_a_number
+from homes import Level, World, as_stored, day_load, fails, not_a_number
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
@@ -84,7 +84,7 @@ class AnyOrder(RuleBasedStateMachine):
 
     @rule()
     def the_process_is_killed(self):
-        kept = self.world.controller.memory()
+        kept = as_stored(self.world.controller.memory())
         self.world.start()
         self.world.controller.restore(kept)
 

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 
+import numpy as np
 import pytest
 
 from meterveil.live.records import Event, MinuteRecord
@@ -36,12 +37,12 @@ def test_minutes_days_events_and_memory_come_back(store):
 
 
 def test_long_arrays_of_the_memory_are_stored_once(store):
-    days = [[float(n) for n in range(300)] for _ in range(3)]
+    days = np.arange(900.0).reshape(3, 300)
     for number in range(3):
-        memory = {"control": [[1], [2.5, days], [number]]}
+        memory = {"control": (np.ones(1), (2.5, days), [number])}
         store.put_minute(MINUTE._replace(utc_minute=number), memory)
     store.close()
-    assert store.memory() == memory
+    assert store.memory() == {"control": [[1.0], [2.5, days.tolist()], [2]]}
     with sqlite3.connect(store.path) as database:
         assert database.execute("SELECT count(*) FROM arrays").fetchone() == (1,)
         (text,) = database.execute("SELECT value FROM memory").fetchone()
@@ -145,3 +146,14 @@ def test_minutes_are_exported_to_parquet(store, tmp_path):
     assert export_parquet(store.path, tmp_path / "minutes.parquet") == 1
     table = parquet.read_table(tmp_path / "minutes.parquet").to_pylist()
     assert (table[0]["load_w"], table[0]["time"].year) == (400.0, 2023)
+
+
+def test_flush_waits_until_everything_is_on_the_disk(store, monkeypatch):
+    monkeypatch.setattr("meterveil.live.store.RETRY_S", 0.05)
+    connect = Store._connect
+    monkeypatch.setattr(Store, "_connect", lambda self: _full())
+    store.put_minute(MINUTE, {"budget": 3})
+    assert not store.flush(0.2)
+    monkeypatch.setattr(Store, "_connect", connect)
+    assert store.flush(5.0)
+    assert store.memory() == {"budget": 3}

@@ -37,7 +37,7 @@ LARGER_BITS = 64.0
 QUIET_BITS = math.log2(16 / 15)
 """Code of a day without an event; k events take 4 + k bits: 15/16 + (1/2 + 1/4 + ...)/16 = 1."""
 EVENT_BITS = 4.0
-_KINDS = 3
+KINDS = 3
 """An event is a rescue, a stretch on the grid, or a stretch of other readings; with spikes there is one kind more."""
 
 GRID, REST = "grid", "rest"
@@ -268,6 +268,39 @@ class _Log(NamedTuple):
     spike_w: float | FloatArray
 
 
+class Counts(NamedTuple):
+    """Numbers of what a description names, an entry per day."""
+
+    choices: FloatArray
+    rescues: FloatArray
+    stretches: FloatArray
+    spikes: FloatArray
+
+    @property
+    def events(self) -> FloatArray:
+        """Everything that is no scheduled choice."""
+        return self.rescues + self.stretches + self.spikes
+
+
+def code_bits(
+    rules: Rules, counts: Counts, kinds: int, time_bits: FloatArray, place_bits: FloatArray, missed_bits: FloatArray
+) -> FloatArray:
+    """Return the length of the description of some days: choices, events with kind, time and place, missed readings."""
+    kind_bits = math.log2(kinds)
+    count_bits = np.where(counts.events > 0, EVENT_BITS + counts.events, QUIET_BITS)
+    rescue_bits = kind_bits + time_bits + math.log2(rules.choices)
+    spike_bits = kind_bits + time_bits + math.log2(max(len(rules.spike_minutes), 1))
+    bits: FloatArray = (
+        counts.choices * rules.choice_bits
+        + count_bits
+        + counts.rescues * rescue_bits
+        + counts.stretches * (kind_bits + place_bits)
+        + counts.spikes * spike_bits
+        + missed_bits
+    )
+    return bits
+
+
 def _described(rules: Rules, log: _Log, number: IntArray, days: int) -> Certificate:
     """Return the length of the description of the minutes that have the number of a day."""
     shown_w, level_w, decoy_w, minute_of_day, spike, spike_w = log
@@ -292,29 +325,17 @@ def _described(rules: Rules, log: _Log, number: IntArray, days: int) -> Certific
     larger = np.abs(np.nan_to_num(shown_w)) > LARGEST_READING
     reading_bits = np.where(grid, rules.grid_bits, READING_BITS + LARGER_BITS * larger)
 
-    minutes, choices, rescues, stretches, spike_count = map(total, (exists, choice, rescue, begins, spikes))
-    events = rescues + stretches + spike_count
-    count_bits = np.where(events > 0, EVENT_BITS + events, QUIET_BITS)
+    minutes, *sums = map(total, (exists, choice, rescue, begins, spikes))
+    counts = Counts(*sums)
     time_bits = np.log2(np.maximum(minutes, DAY_MINUTES))
-    kind_bits = math.log2(_KINDS + bool(rules.spike_minutes))
-    rescue_bits = kind_bits + time_bits + math.log2(rules.choices)
-    stretch_bits = kind_bits + 2.0 * time_bits
-    spike_bits = kind_bits + time_bits + math.log2(max(len(rules.spike_minutes), 1))
-    bound_bits = np.where(minutes > 0, choices * rules.choice_bits + QUIET_BITS, 0.0)
-    bits = np.where(
-        minutes > 0,
-        choices * rules.choice_bits
-        + count_bits
-        + rescues * rescue_bits
-        + stretches * stretch_bits
-        + spike_count * spike_bits
-        + total(missed * reading_bits),
-        0.0,
-    )
-    private = np.full(bits.shape, math.inf) if rules.epsilon is None else choices * rules.epsilon
-    private = np.where(events > 0, math.inf, private)
+    kinds = KINDS + bool(rules.spike_minutes)
+    described = code_bits(rules, counts, kinds, time_bits, 2.0 * time_bits, total(missed * reading_bits))
+    bits = np.where(minutes > 0, described, 0.0)
+    bound_bits = np.where(minutes > 0, counts.choices * rules.choice_bits + QUIET_BITS, 0.0)
+    private = np.full(bits.shape, math.inf) if rules.epsilon is None else counts.choices * rules.epsilon
+    private = np.where(counts.events > 0, math.inf, private)
     missed_minutes, off_grid = total(missed), total(missed & ~grid)
-    events_of_day = (missed_minutes, off_grid, stretches, spike_count, rescues, private)
+    events_of_day = (missed_minutes, off_grid, counts.stretches, counts.spikes, counts.rescues, private)
     return Certificate(bits, bound_bits, minutes, *events_of_day, bits, minutes, missed_minutes)
 
 

@@ -6,9 +6,9 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple
 
-from meterveil.live.controller import Home, Ports
+from meterveil.live.controller import Home
 from meterveil.live.health import WORDS, Health
-from meterveil.live.ports import BatteryReading, MeterReading, PortError
+from meterveil.live.ports import BatteryReading, MeterReading, PortError, Ports
 
 STEP_W = 300.0
 WAIT_S = 20.0
@@ -46,8 +46,8 @@ def look(ports: Ports, home: Home, wait_s: float = WAIT_S) -> list[Look]:
             continue
         now = ports.clock.now()
         if isinstance(reading, MeterReading):
-            fault = watch.meter_fault(reading, now, None, float("nan"))
-            text = f"{reading.power_w:.0f} W {'imported' if reading.power_w >= 0 else 'exported'}"
+            fault = watch.meter_fault(reading, now)
+            text = f"{abs(reading.power_w):.0f} W {'imported' if reading.power_w >= 0 else 'exported'}"
         else:
             fault = watch.battery_fault(reading, now)
             does = "charging" if reading.power_w > 0 else "discharging"

@@ -172,7 +172,8 @@ class VictronMqttTable(_Table):
     portal_id: str = ""
     """VRM portal id; the first one that the broker tells where it is empty."""
     timeout_s: Annotated[float, Field(gt=0, le=60)] = 60.0
-    """The GX drops the set-point some minutes after the last one at most."""
+    """The set-point is repeated at half of it. How long a GX keeps the last one is not documented; users saw one to
+    five minutes."""
 
 
 class VictronModbusTable(_Table):

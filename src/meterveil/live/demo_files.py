@@ -11,10 +11,11 @@ from pathlib import Path
 
 import numpy as np
 
+from meterveil.core.arrays import KWH_PER_W_MINUTE
 from meterveil.core.battery import Battery
 from meterveil.core.rollout import rollout
 from meterveil.core.scenario import Scenario
-from meterveil.core.tariff import PAPER_TARIFF
+from meterveil.core.tariff import DEGRADATION_PER_KWH, PAPER_TARIFF
 from meterveil.data import synthetic
 from meterveil.data.simulation import Setup
 from meterveil.defenders import DEFAULT_DEFENCE, defender
@@ -75,16 +76,19 @@ def _write_past(folder: Path, load_w: np.ndarray) -> float:
     )
     logged = Logged(Veil())
     trace = rollout(logged, Battery(), synthetic.decoy_library(), scenario, [np.random.default_rng(SEED)])
-    store = Store(folder / STATE / "demo.sqlite")
+    store, moved_kwh = Store(folder / STATE / "demo.sqlite"), dict[str, float]()
     for number, utc_minute in enumerate(stamps.tolist()):
         load, power = float(trace.load_w[0, number]), float(trace.power_w[0, number])
         day = (now - timedelta(minutes=last - utc_minute)).date().isoformat()
-        cost = power / 60_000 * float(scenario.price[0, number])
+        moved_kwh[day] = moved_kwh.get(day, 0.0) + abs(power) * KWH_PER_W_MINUTE
+        price = float(scenario.price[0, number])
+        cost = (power * price + abs(power) * DEGRADATION_PER_KWH) * KWH_PER_W_MINUTE
         soc, meter = float(trace.soc[0, number]), load + power
         level, decoy = (float(part[0]) for part in logged.log[number][:2])
         why = "simulated before the demo began"
         store.put_minute(
-            MinuteRecord(utc_minute, day, load, meter, power, meter, level, soc, 60.0, 60.0, cost, why, decoy)
+            MinuteRecord(utc_minute, day, load, meter, power, meter, level, soc, 60.0, 60.0, cost, why, decoy),
+            {"ledger": {"moved_kwh": moved_kwh}} if utc_minute == last - 1 else None,
         )
     store.close()
     return float(trace.soc[0, -1])

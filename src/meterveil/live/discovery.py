@@ -91,6 +91,7 @@ class Discovery:
         topics = (BIRTH, *(f"{self._base}/{key}/set" for key in ("protection", "mode", "budget")))
         will = (f"{self._base}/availability", "offline", True)
         self.broker = Broker(table, topics, self._hear, will, self._announce)
+        self.broker.start()
 
     def publish(self, status: Status, certificate_bits: float | None = None) -> None:
         """Publish the present state; a lost broker is not an error, it gets the state when it is back."""

@@ -1,15 +1,20 @@
 """Inner loop: the battery power that keeps the meter at a target, once for each new meter reading.
 
-The load is the meter minus the battery, so a command is the target minus the load. It waits for the dead time of
-the last change, ignores changes inside the deadband, is damped where commands keep reversing, and makes up for
-the energy that the running minute already has too much or too little (D19). What a minute ended with is made up for
-by a small shift of the minutes after it, so that the billing interval is right as well.
+The load is the meter minus the battery, so a command is the target minus the load. It looks ahead by the dead time:
+commands that are on their way are known, so it adds to them and does not repeat them. It ignores changes inside the
+deadband, is damped where commands keep reversing, and makes up for the energy that the interval will have too much or
+too little when a command acts (D19). What an interval ended with is made up for by a small shift of those after it, so
+that the billing interval is right as well.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
+
+REMEMBERED_S = 30.0
+"""Commands are remembered for so long, and for the dead time, to know what a battery does whose reading is late."""
 
 
 @dataclass(frozen=True)
@@ -22,7 +27,7 @@ class FollowerSettings:
     interval_s: float = 60.0
     """Interval whose mean is to be right first: that of the most frequent reader who matters."""
     most_correction_w: float = 1000.0
-    """Largest shift of the target that makes up for energy of the interval."""
+    """Largest shift of the target that makes up for energy of a minute; shorter intervals need more."""
     billing_s: float = 900.0
     """Longer interval whose mean is to be right as well; half hours are right where their quarters are."""
     most_shift_w: float = 50.0
@@ -48,6 +53,7 @@ class FollowerState(NamedTuple):
     shift_w: float = 0.0  # of this interval's mean
     turns: int = 0  # reversals in a row
     gain: float = 1.0
+    given: tuple[tuple[float, float], ...] = ()  # time and power of the last commands
 
 
 class Seen(NamedTuple):
@@ -68,22 +74,32 @@ def follow(
         return state, None
     state = _count_energy(settings, state, seen, target_w, passed_s)
     load_w = seen.meter_w - seen.battery_w
-    wanted_w = target_w + state.shift_w + _correction_w(settings, state, seen) - load_w
+    wanted_w = target_w + state.shift_w + _correction_w(settings, state, seen, target_w) - load_w
     change_w = (wanted_w - state.command_w) * state.gain
     since_s = seen.at_s - state.changed_at_s
     if abs(change_w) <= settings.deadband_w or since_s < settings.gap_s:
         return state, None
-    settled_s = settings.dead_time_s + abs(state.change_w) / settings.ramp_w_per_s
-    if since_s < settled_s and abs(change_w) <= abs(state.change_w):
-        return state, None  # what is seen may be the last change on its way
     state = _damp(settings, state, change_w, since_s)
     command_w = state.command_w + change_w
     return state._replace(command_w=command_w, changed_at_s=seen.at_s, change_w=change_w), command_w
 
 
-def commanded(state: FollowerState, power_w: float) -> FollowerState:
-    """Remember what was really commanded where a limit changed it."""
-    return state._replace(command_w=power_w)
+def commanded(settings: FollowerSettings, state: FollowerState, power_w: float, at_s: float) -> FollowerState:
+    """Remember a command that is on its way; a limit may have changed it."""
+    forgotten_s = at_s - settings.dead_time_s - REMEMBERED_S
+    kept = [(then_s, told_w) for then_s, told_w in state.given if then_s > forgotten_s]
+    return state._replace(given=(*(kept or state.given[-1:]), (at_s, power_w)))
+
+
+def power_path(
+    settings: FollowerSettings, state: FollowerState, power_w: float, from_s: float, to_s: float
+) -> Iterator[float]:
+    """Yield the power that the battery has after each second, from a reading on, if it follows its commands."""
+    for second in range(round(to_s - from_s)):
+        acts_s = from_s + second - settings.dead_time_s
+        told_w = next((told_w for at_s, told_w in reversed(state.given) if at_s <= acts_s), power_w)
+        power_w += min(max(told_w - power_w, -settings.ramp_w_per_s), settings.ramp_w_per_s)
+        yield power_w
 
 
 def _count_energy(
@@ -114,17 +130,32 @@ def _added(
     return interval, above_w * min(passed_s, utc_s - interval * interval_s)
 
 
-def _correction_w(settings: FollowerSettings, state: FollowerState, seen: Seen) -> float:
+def _correction_w(settings: FollowerSettings, state: FollowerState, seen: Seen, target_w: float) -> float:
     """Spread the excess over what is left of the interval once a command acts.
 
     A device that takes few commands in an interval is not corrected: the correction would outlast the interval.
     """
     if settings.gap_s > settings.interval_s / 4:
         return 0.0
-    left_s = settings.interval_s - seen.utc_s % settings.interval_s - settings.dead_time_s
-    if left_s < 1.0:
-        return 0.0
-    return min(max(-state.excess_ws / left_s, -settings.most_correction_w), settings.most_correction_w)
+    excess_ws = _excess_ahead_ws(settings, state, seen, target_w + state.shift_w)
+    left_s = settings.interval_s - (seen.utc_s + settings.dead_time_s) % settings.interval_s
+    most_w = settings.most_correction_w * max(60.0 / settings.interval_s, 1.0)
+    return min(max(-excess_ws / max(left_s, 1.0), -most_w), most_w)
+
+
+def _excess_ahead_ws(settings: FollowerSettings, state: FollowerState, seen: Seen, target_w: float) -> float:
+    """Return the energy above the target that the interval will have when a command of now begins to act.
+
+    The load stands, and the battery follows the commands that are on their way.
+    """
+    excess_ws, load_w = state.excess_ws, seen.meter_w - seen.battery_w
+    path = power_path(settings, state, seen.battery_w, seen.at_s, seen.at_s + settings.dead_time_s)
+    for second, power_w in enumerate(path):
+        if (seen.utc_s + second) % settings.interval_s < 1.0:
+            excess_ws = 0.0  # another interval has begun
+        excess_ws += load_w + power_w - target_w
+    begins_anew = (seen.utc_s + settings.dead_time_s) % settings.interval_s < 1.0
+    return 0.0 if begins_anew else excess_ws
 
 
 def _damp(settings: FollowerSettings, state: FollowerState, change_w: float, since_s: float) -> FollowerState:

@@ -37,6 +37,8 @@ TICK_S = 1.0
 PUBLISH_EVERY = 5
 """Ticks between two messages to Home Assistant; a change of state is told at once."""
 SNAPSHOT_MINUTES = 10
+KEPT_SECONDS = 600
+"""Ticks that a page shows when it is opened."""
 READ_MINUTES = 30
 """Minutes between two readings by the shipped reader."""
 
@@ -64,6 +66,7 @@ class Guard:
         self._costs = (0.0, 0.0)
         self._asked: queue.SimpleQueue[tuple[str, str]] = queue.SimpleQueue()
         self._told: tuple[Any, ...] = ()
+        self._seconds: tuple[tuple[float, ...], ...] = ()  # replaced, never changed: the page reads it
         self._ticks = 0
         self._full_disk = ""
         self.discovery = None
@@ -109,13 +112,14 @@ class Guard:
             self.controller.release("the tick failed")
         if self.store.failure != self._full_disk:
             self._full_disk = self.store.failure
-            log.warning("store: %s", self._full_disk or "written again")
+            name = health.STORE_FAILED if self._full_disk else "store_written"
+            self._keep_event(Event(time.time(), name, self._full_disk or "what waited for the disk is written"))
         self._tell()
 
     def close(self) -> None:
         """Hand the battery back and leave everything."""
         _notify("STOPPING=1")
-        self.controller.release("the guard stops")
+        self.controller.close("the guard stops")
         close_ports(self.ports)
         if self.discovery is not None:
             self.discovery.close()
@@ -146,7 +150,7 @@ class Guard:
         }
 
     def history(self) -> dict[str, list[Any]]:
-        """Return the minutes of the last day as columns."""
+        """Return the minutes of the last day as columns, and the seconds of the last minutes."""
         now = int(self.ports.clock.now().utc_s // 60)
         rows = [MinuteRecord(*row) for row in self.store.minutes(now - 1440, now)]
         return {
@@ -154,6 +158,7 @@ class Guard:
             "load_w": [row.load_w for row in rows],
             "meter_w": [row.meter_w for row in rows],
             "soc": [None if row.soc is None else 100.0 * row.soc for row in rows],
+            "seconds": [list(column) for column in zip(*self._seconds, strict=True)],
         }
 
     def _connections(self) -> list[dict[str, Any]]:
@@ -182,6 +187,8 @@ class Guard:
     def _tell(self) -> None:
         status = self.controller.status
         self.status = replace(status)
+        second = (status.utc_s, status.load_w, status.meter_w, 100.0 * status.soc)
+        self._seconds = (*self._seconds[1 - KEPT_SECONDS :], second) if status.utc_s else ()
         key = (status.mode, status.in_control, status.fault, status.why, status.budget_kwh)
         self._ticks += 1
         if self.discovery is not None and (key != self._told or self._ticks % PUBLISH_EVERY == 0):

@@ -15,6 +15,8 @@ BATTERY_FAILED, BATTERY_STALE, BATTERY_ABSURD = "battery_failed", "battery_stale
 GRID_LOST = "grid_lost"
 SECOND_WRITER, IGNORES_COMMANDS = "second_writer", "ignores_commands"
 COMMAND_FAILED, WRITES_EXHAUSTED, POLICY_FAILED = "command_failed", "writes_exhausted", "policy_failed"
+OUT_OF_ORDER, SOC_LOW, SOC_HIGH, NOT_HANDED_BACK = "meter_out_of_order", "soc_low", "soc_high", "not_handed_back"
+CLOCK_JUMPED, STORE_FAILED = "clock_jumped", "store_failed"
 
 WORDS = {
     METER_FAILED: "the meter gives no reading",
@@ -30,8 +32,17 @@ WORDS = {
     COMMAND_FAILED: "a command did not reach the battery",
     WRITES_EXHAUSTED: "today's register writes are used up; released until tomorrow",
     POLICY_FAILED: "the defence raised an error",
+    OUT_OF_ORDER: "the meter's readings arrive out of order; older ones are left out",
+    SOC_LOW: "the battery's charge is below its range; it is only charged",
+    SOC_HIGH: "the battery's charge is above its range; it is only discharged",
+    NOT_HANDED_BACK: "the last process ended without handing the battery back",
 }
 """Fault -> sentence for log and dashboard."""
+
+AHEAD_S = 5.0
+"""A reading may be so much younger than the tick that asks for it: a busy computer pauses between the two."""
+LATE_S = 2.0
+"""A battery reading that is so much older than that of the meter is late."""
 
 STEP_BACK = (SECOND_WRITER, IGNORES_COMMANDS)
 """Faults after which we wait before taking control again."""
@@ -81,16 +92,19 @@ class Health:
         self._strange_since_s: float | None = None
         self._foreign: tuple[float, int] = (-math.inf, 0)  # last reading with a foreign set-point, how many in a row
 
-    def meter_fault(self, reading: MeterReading, now: Instant, wanted_w: float | None, battery_w: float) -> str | None:
-        """Name what is wrong with the meter.
+    def meter_fault(
+        self, reading: MeterReading, now: Instant, wanted_w: float | None = None, battery: BatteryReading | None = None
+    ) -> str | None:
+        """Name what is wrong with the meter; `wanted_w` is the reading that our command leads to, None without control.
 
-        `wanted_w` is the meter reading that our command leads to, None without control; `battery_w` is the power of
-        the battery, NaN where it is unknown.
+        A battery whose reading is late tells nothing about the meter.
         """
+        is_late = battery is None or reading.at_s - battery.at_s >= LATE_S
+        battery_w = math.nan if battery is None or is_late else battery.power_w
         settings, power_w = self.settings, reading.power_w
         if not math.isfinite(power_w) or abs(power_w) > settings.most_meter_w or math.isnan(reading.at_s):
             return METER_ABSURD
-        if not -1.0 <= now.monotonic_s - reading.at_s <= settings.meter_stale_s:
+        if not -AHEAD_S <= now.monotonic_s - reading.at_s <= settings.meter_stale_s:
             return METER_STALE
         if power_w == 0.0 and self._is_odd(reading):
             return GRID_LOST
@@ -121,7 +135,7 @@ class Health:
         is_possible = -0.02 <= reading.soc <= 1.02 and abs(reading.power_w) <= settings.most_battery_w
         if not is_possible or math.isnan(reading.at_s):  # NaN is not possible either
             return BATTERY_ABSURD
-        if not -1.0 <= now.monotonic_s - reading.at_s <= settings.battery_stale_s:
+        if not -AHEAD_S <= now.monotonic_s - reading.at_s <= settings.battery_stale_s:
             return BATTERY_STALE
         return None
 

@@ -72,3 +72,13 @@ class MeterTarget(Protocol):
     def command_meter(self, target_w: float | None) -> None:
         """Request a meter reading, in W; None hands the battery back to its own automatic mode."""
         ...
+
+
+class Ports(NamedTuple):
+    """Devices of a home; exactly one of the last two is used."""
+
+    clock: Clock
+    meter: Meter
+    sensor: BatterySensor
+    battery: BatteryCommand | None = None
+    target: MeterTarget | None = None

@@ -19,6 +19,7 @@ BROKERS = ("127.0.0.1:1883", "core-mosquitto:1883", "homeassistant.local:1883", 
 HOME_ASSISTANTS = ("http://127.0.0.1:8123", "http://homeassistant.local:8123", "http://homeassistant:8123")
 """Usual places of a Home Assistant."""
 ANSWER_S = 5.0
+OPTIONS = "options of the mode"
 MOST_LISTED = 6
 
 
@@ -97,23 +98,33 @@ def find_entities(home_assistant: str, token_file: Path) -> dict[str, list[str]]
 def sort_entities(states: list[dict[str, Any]]) -> dict[str, list[str]]:
     """Sort entities by what they could be for a guard."""
 
-    def pick(words: tuple[str, ...], **wanted: str) -> list[str]:
+    def pick(words: tuple[str, ...], against: tuple[str, ...] = (), **wanted: str) -> list[str]:
         fits = [
             state["entity_id"]
             for state in states
             if state["entity_id"].startswith(wanted["domain"] + ".")
             and state.get("attributes", {}).get("device_class", "") == wanted.get("device_class", "")
         ]
-        return sorted(fits, key=lambda name: -sum(word in name for word in words))
+        return sorted(
+            fits, key=lambda name: sum(word in name for word in against) - sum(word in name for word in words)
+        )
 
     power = {"domain": "sensor", "device_class": "power"}
+    at_meter, at_battery = ("grid", "meter", "p1", "net", "import"), ("battery", "batt", "inverter")
     return {
-        "meter power": pick(("grid", "meter", "p1", "net", "import"), **power),
-        "battery power": pick(("battery", "batt", "inverter"), **power),
+        "meter power": pick(at_meter, at_battery, **power),
+        "battery power": pick(at_battery, at_meter, **power),
         "battery charge": pick(("battery", "soc", "storage"), domain="sensor", device_class="battery"),
         "command": pick(("setpoint", "set_point", "battery", "power"), domain="number"),
         "mode": pick(("battery", "mode", "inverter", "storage"), domain="select"),
+        OPTIONS: _options(states, pick(("battery", "mode", "inverter", "storage"), domain="select")),
     }
+
+
+def _options(states: list[dict[str, Any]], selects: list[str]) -> list[str]:
+    """Return what can be selected of the likeliest mode."""
+    attributes = [state.get("attributes", {}) for state in states if state["entity_id"] in selects[:1]]
+    return [str(option) for found in attributes for option in found.get("options", [])]
 
 
 def local_zone(link: Path = Path("/etc/localtime")) -> str:
@@ -183,8 +194,10 @@ def _entities_text(found: Found) -> str:
     shared = f'driver = "home_assistant"\nurl = "{websocket_url(found.home_assistant)}"\n' + (
         f'token = {{file = "{found.token_file}"}}\n'
     )
-    others = {kind: names[1:MOST_LISTED] for kind, names in found.entities.items() if names[1:]}
+    others = {kind: names[1:MOST_LISTED] for kind, names in found.entities.items() if names[1:] and kind != OPTIONS}
     also = "".join(f"# other {kind}: {', '.join(names)}\n" for kind, names in others.items())
+    options = found.entities.get(OPTIONS, [])
+    auto = next((option for option in options if "auto" in option.lower() or "self" in option.lower()), "")
     return f"""
 {also}
 [meter]
@@ -197,9 +210,9 @@ power_factor = 1     # -1 where charging is negative
 soc = "{first("battery charge")}"
 command = "{first("command")}"
 command_factor = 1   # -1 where charging is negative
-# where the battery has a mode: its options for our commands and for its own control, as Home Assistant writes them
+# where the battery has a mode: its options for our commands and for its own control ({", ".join(options) or "none"})
 mode = "{first("mode")}"
 mode_remote = ""
-mode_auto = ""
+mode_auto = "{auto}"
 timeout_s = 60
 """

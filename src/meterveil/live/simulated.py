@@ -83,8 +83,6 @@ class SimulatedHouse:
         self.most_w = most_w
         self.soc = soc
         self.power_w = 0.0
-        self.remote = False
-        """Whether somebody else than the inverter is in control."""
         self.commands = 0
         self._rng = rng or np.random.default_rng(0)
         self._began_s = clock.now().monotonic_s
@@ -106,8 +104,13 @@ class SimulatedHouse:
     def read_battery(self) -> BatteryReading:
         """Return the state of the battery at this moment."""
         self._catch_up()
-        told = self._wanted[1] if self.remote and not self._wanted[0] else None
+        told = None if self._wanted[0] else self._wanted[1]
         return BatteryReading(self.soc, self.power_w, self._began_s + self._passed_s, told)
+
+    @property
+    def remote(self) -> bool:
+        """Whether the inverter follows a command, and not its own mode."""
+        return self._wanted[1] is not None
 
     def command_battery(self, power_w: float | None) -> None:
         """Take a power, which acts after the dead time; None returns to the automatic mode at once."""
@@ -128,12 +131,14 @@ class SimulatedHouse:
         self.commands += 1
         self._heard_s = float(self._passed_s)
         if value is None:
-            self._pending.clear()
-            self.remote = False
+            self._release()
         else:
-            self.remote = True
             dead_s = 0.0 if is_target else self.plant.dead_time_s
             self._pending.append((self._passed_s + dead_s, is_target, value))
+
+    def _release(self) -> None:
+        self._pending.clear()
+        self._wanted = (False, None)
 
     def _catch_up(self) -> None:
         due_s = int(self.clock.now().monotonic_s - self._began_s)
@@ -143,17 +148,15 @@ class SimulatedHouse:
     def _second(self) -> None:
         """Let one second pass."""
         plant, load_w = self.plant, self.present_load_w()
-        if self.remote and 0 < plant.timeout_s < self._passed_s - self._heard_s:
-            self._pending.clear()
-            self.remote = False
+        if 0 < plant.timeout_s < self._passed_s - self._heard_s:
+            self._release()
         while self._pending and self._pending[0][0] <= self._passed_s:
             _, of_meter, watts = self._pending.popleft()
             self._wanted = (of_meter, watts)
         is_target, value = self._wanted
-        if not self.remote or value is None:
-            wanted_w = -max(load_w, 0.0)
-        else:
-            wanted_w = value - self._seen_load_w if is_target else value
+        wanted_w = -max(load_w, 0.0) if value is None else value
+        if value is not None and is_target:
+            wanted_w = value - self._seen_load_w
         change_w = min(max(wanted_w - self.power_w, -plant.ramp_w_per_s), plant.ramp_w_per_s)
         self.power_w = self._possible(self.power_w + change_w)
         self.soc += self.power_w / (3.6e6 * self.capacity_kwh)

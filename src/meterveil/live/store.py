@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from meterveil.core.arrays import FloatArray
 from meterveil.errors import InputError
 from meterveil.live.limits import KWH_PER_WS
 from meterveil.live.records import Event, MinuteRecord
@@ -32,8 +33,8 @@ EVENT_DAYS, SNAPSHOT_HOURS = 400, 48
 WAITING = 20_000
 """Most entries that wait for a full disk; two weeks of minutes."""
 RETRY_S = 2.0
-LONG_TEXT = 2_000
-"""Lists with a longer text are stored apart, and only when they change."""
+LARGE = 100
+"""Arrays with so many numbers are stored apart, and only when they change."""
 _ARRAY = "$array"
 
 _SCHEMA = """
@@ -94,7 +95,7 @@ class Store:
     def put_minute(self, minute: MinuteRecord, memory: dict[str, Any] | None = None) -> None:
         """Add a minute, its day's sums and the controller's memory, in one transaction."""
         numbers = [None if isinstance(value, float) and not math.isfinite(value) else value for value in minute]
-        arrays: dict[str, str] = {}
+        arrays: dict[str, FloatArray] = {}
         text = None if memory is None else json.dumps(_without_arrays(memory, arrays))
         self._put("minute", (*numbers, text, arrays))
 
@@ -104,7 +105,14 @@ class Store:
 
     def put_snapshot(self, utc_s: float, state: dict[str, Any]) -> None:
         """Add the full state for a bug report; older than two days are dropped."""
-        self._put("snapshot", (utc_s, json.dumps(state, default=str)))
+        self._put("snapshot", (utc_s, json.dumps(state, default=_plain)))
+
+    def flush(self, wait_s: float) -> bool:
+        """Wait until all that was put is on the disk; return whether it is."""
+        end_s = time.monotonic() + wait_s
+        while self._waiting.unfinished_tasks and time.monotonic() < end_s:
+            time.sleep(0.01)
+        return not self._waiting.unfinished_tasks
 
     def close(self) -> None:
         """Write everything that waits, as far as the disk takes it within some seconds."""
@@ -162,6 +170,8 @@ class Store:
                     database.execute("PRAGMA synchronous=FULL")
                     for kind, values in batch:
                         _insert(database, kind, values)
+                for _ in batch:
+                    self._waiting.task_done()
                 batch, self.failure = [], ""
             except sqlite3.Error as error:
                 self.failure = f"{self.path.name}: {error}"
@@ -194,36 +204,33 @@ def _insert(database: sqlite3.Connection, kind: str, values: tuple[Any, ...]) ->
         database.execute(_ADD_DAY, _day_sums(MinuteRecord(*minute)))
         if memory is not None:
             database.execute("INSERT OR REPLACE INTO memory VALUES ('controller', ?)", (memory,))
-            marks = ", ".join("?" * len(arrays))
-            database.execute(f"DELETE FROM arrays WHERE digest NOT IN ({marks})", [*arrays])  # noqa: S608  only marks
-            database.executemany("INSERT OR IGNORE INTO arrays VALUES (?, ?)", arrays.items())
+            stored = {digest for (digest,) in database.execute("SELECT digest FROM arrays")}
+            database.executemany("DELETE FROM arrays WHERE digest = ?", [(digest,) for digest in stored - set(arrays)])
+            new = [(digest, json.dumps(arrays[digest].tolist())) for digest in set(arrays) - stored]
+            database.executemany("INSERT INTO arrays VALUES (?, ?)", new)
         if minute[0] % 1440 == 0:
             database.execute("DELETE FROM minutes WHERE utc_minute < ?", (minute[0] - 1440 * KEPT_DAYS,))
             database.execute("DELETE FROM events WHERE utc_s < ?", (60.0 * minute[0] - 86_400.0 * EVENT_DAYS,))
 
 
-def _without_arrays(value: Any, arrays: dict[str, str]) -> Any:
-    """Move long lists out, by their digest: most of them change once a day, and disks wear."""
+def _without_arrays(value: Any, arrays: dict[str, FloatArray]) -> Any:
+    """Move large arrays out, by their digest: most of them change once a day, and disks wear."""
     if isinstance(value, dict):
         return {name: _without_arrays(part, arrays) for name, part in value.items()}
-    if not isinstance(value, list):
-        return value
-    text = json.dumps(value)
-    if len(text) < LONG_TEXT:
-        return value
-    if not _is_array(value):
+    if isinstance(value, list | tuple):
         return [_without_arrays(part, arrays) for part in value]
-    digest = hashlib.sha256(text.encode()).hexdigest()
-    arrays[digest] = text
+    if not isinstance(value, np.ndarray):
+        return value
+    if value.size < LARGE:
+        return value.tolist()
+    digest = hashlib.sha256(f"{value.dtype}{value.shape}".encode() + value.tobytes()).hexdigest()
+    arrays[digest] = value.copy()  # the writer is another thread
     return {_ARRAY: digest}
 
 
-def _is_array(value: Any) -> bool:
-    """Tell a nest of equally long lists of numbers from a tuple of different things."""
-    try:
-        return np.array(value, dtype=np.float64).ndim > 0
-    except (TypeError, ValueError):
-        return False
+def _plain(value: Any) -> Any:
+    """Return what JSON knows of a value."""
+    return value.tolist() if isinstance(value, np.ndarray) else str(value)
 
 
 def _with_arrays(value: Any, arrays: dict[str, Any]) -> Any:

@@ -143,7 +143,7 @@ class _Pages:
         token = self._door.token(request)
         if token is None:
             return JSONResponse({"error": "log in first"}, 403)
-        return JSONResponse({**await asyncio.to_thread(self._source.history), "token": token})
+        return JSONResponse({**known(await asyncio.to_thread(self._source.history)), "token": token})
 
     async def do(self, request: Request) -> Response:
         door, body = self._door, await _body(request)

@@ -21,8 +21,7 @@ from meterveil.live.config import (
     VictronModbusTable,
     VictronMqttTable,
 )
-from meterveil.live.controller import Ports
-from meterveil.live.ports import Clock
+from meterveil.live.ports import Clock, Ports
 from meterveil.live.simulated import Plant, SimulatedHouse, SystemClock
 
 DRIVERS: dict[type, tuple[str, str]] = {

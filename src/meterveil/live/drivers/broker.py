@@ -51,6 +51,9 @@ class Broker:
         self._client.on_message = self._heard
         self._client.reconnect_delay_set(1, 5)
         self._client.connect_async(table.host, table.port, keepalive=10)
+
+    def start(self) -> None:
+        """Connect, now and after every loss; the callbacks may come at once."""
         self._client.loop_start()
 
     @property

@@ -155,7 +155,7 @@ class HomeAssistantDevice:
     """Meter or battery that Home Assistant knows."""
 
     def __init__(self, table: HomeAssistantTable, clock: Clock) -> None:
-        self._table = table
+        self._table, self._clock = table, clock
         named = (table.power, table.soc, table.command, table.mode)
         self._link = Link(table.url, table.token.read(), tuple(filter(None, named)), clock)
 
@@ -168,6 +168,8 @@ class HomeAssistantDevice:
         text, unit, _ = self._link.state(self._table.soc)
         soc = _number(text) / (1.0 if unit == "" else 100.0)
         power_w, at_s = self._power()
+        if power_w == 0.0:  # Home Assistant may tell an idle battery once only; commands show whether it lives
+            at_s = self._clock.now().monotonic_s
         return BatteryReading(soc, power_w, at_s)
 
     def command_battery(self, power_w: float | None) -> None:

@@ -20,6 +20,7 @@ class MqttMeter:
         self._newest = Newest(topics, clock)
         self._has_export = table.export is not None
         self._broker = Broker(table.broker, self._newest.names, self._newest.hear)
+        self._broker.start()
 
     def read_meter(self) -> MeterReading:
         """Return the newest power."""
@@ -40,6 +41,7 @@ class MqttSensor:
     def __init__(self, table: MqttSensorTable, clock: Clock, will: tuple[str, str, bool] | None = None) -> None:
         self._newest = Newest({"soc": table.soc, "power": table.power}, clock)
         self._broker = Broker(table.broker, self._newest.names, self._newest.hear, will)
+        self._broker.start()
 
     def read_battery(self) -> BatteryReading:
         """Return the newest SoC and power; a SoC may be retained or some minutes old where the power is fresh."""

@@ -45,6 +45,7 @@ class VictronMqtt:
         wanted = table.portal_id or "+"
         topics = (f"N/{wanted}/system/0/Serial", *(f"N/{wanted}/{path}" for path in PATHS))
         self._broker = Broker(table.broker, topics, self._hear)
+        self._broker.start()
 
     def read_meter(self) -> MeterReading:
         """Return the sum of the phases that the GX knows."""

@@ -2,15 +2,15 @@
 const at = (id) => document.getElementById(id);
 const style = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 const shown = (value, digits) => (value === null ? "–" : value.toFixed(digits));
-const KEPT_S = 600;
+const KEPT_S = 600, DAY_S = 86400;
 let token = "", nonce = "", mode = "";
 
-function chart(id, height) {
+function chart(id, height, spanS) {
   const axis = {stroke: style("--soft"), grid: {stroke: style("--line"), width: 1}, ticks: {stroke: style("--line")}};
   const line = (label, colour, scale, width) => ({label, stroke: style(colour), scale, width, spanGaps: false});
   const options = {
     width: at(id).clientWidth, height,
-    scales: {x: {time: true}, W: {range: (u, low, high) => [Math.min(low, 0), Math.max(high * 1.05, 100)]}, "%": {range: [0, 100]}},
+    scales: {x: {time: true, range: (u, low, high) => [(high ?? Date.now() / 1000) - spanS, high ?? Date.now() / 1000]}, W: {range: (u, low, high) => [Math.min(low, 0), Math.max(high * 1.05, 100)]}, "%": {range: [0, 100]}},
     axes: [axis, {...axis, scale: "W", size: 56, label: "W", labelSize: 16}, {...axis, scale: "%", side: 1, size: 40, grid: {show: false}}],
     series: [{}, line("true load", "--load", "W", 1.5), line("meter", "--meter", "W", 2), line("charged %", "--soc", "%", 1)],
   };
@@ -19,7 +19,7 @@ function chart(id, height) {
   return plot;
 }
 
-const seconds = chart("seconds", 240), minutes = chart("minutes", 260);
+const seconds = chart("seconds", 240, KEPT_S), minutes = chart("minutes", 260, DAY_S);
 const recent = [[], [], [], []];
 
 function listed(id, rows) {
@@ -73,17 +73,19 @@ function show(state) {
   at("arm").hidden = !state.may_command || state.mode === "live";
   listed("connections", state.connections.map((c) => [c.name + ": " + c.text, !c.ok]));
   listed("events", state.events.map((e) => [e[1] + ": " + e[2], false, e[0]]));
-  [state.utc_s, state.load_w, state.meter_w, state.soc === null ? null : 100 * state.soc].forEach((v, n) => recent[n].push(v));
+  const values = [state.utc_s, state.load_w, state.meter_w, state.soc === null ? null : 100 * state.soc];
+  if (!(state.utc_s <= recent[0].at(-1))) values.forEach((value, n) => recent[n].push(value));
   while (recent[0].length && recent[0][0] < state.utc_s - KEPT_S) recent.forEach((part) => part.shift());
   seconds.setData(recent);
 }
 
-async function history() {
+async function history(opened) {
   const reply = await fetch("/history");
   if (!reply.ok) return;
   const columns = await reply.json();
   token = columns.token;
   minutes.setData([columns.time, columns.load_w, columns.meter_w, columns.soc]);
+  if (opened) columns.seconds.forEach((part, n) => { recent[n] = part; });
 }
 
 async function ask(what, value, confirm) {
@@ -110,6 +112,5 @@ function listen() {
   };
 }
 
-history();
+history(true).finally(listen);
 setInterval(history, 60000);
-listen();
