@@ -21,17 +21,17 @@ from meterveil.defenders.veil.situation import SLOTS, Situation
 _HOURS = SLOT_MINUTES / 60.0
 _ENDLESS_KWH = 1000.0
 """Budget that counts as unlimited."""
-_HOUSEHOLDS = 8
-"""Households that are planned at a time, so that their arrays fit into the processor's cache."""
+_HOUSEHOLDS = 32
+"""Households that are planned at a time, a bound on memory."""
 
 
 class Course(NamedTuple):
-    """What holding each level does up to each half hour of recent days, (batch, M, day, 1 + half hour) each."""
+    """What holding each level does up to each half hour of recent days, (1 + half hour, batch, M, day) each."""
 
     stored_kwh: FloatArray
     moved_kwh: FloatArray
     cost: FloatArray
-    veiled_hours: FloatArray  # those in which a miss counts, (1, 1, 1, 1 + half hour)
+    veiled_hours: FloatArray  # those in which a miss counts, (1 + half hour,)
 
 
 class Range(NamedTuple):
@@ -40,6 +40,20 @@ class Range(NamedTuple):
     low_kwh: FloatArray
     step_kwh: FloatArray
     steps: int
+
+
+class Block(NamedTuple):
+    """Cost and end of a block on each recent day, from some budgets and states of charge.
+
+    Where a day takes more than the budget, the battery rests from then on: these cases are listed.
+    """
+
+    cost: FloatArray  # (batch, M, budget, SoC) mean over days
+    gain: FloatArray  # (batch, M, day) steps of SoC, if the budget lasts
+    row: IntArray  # (batch, M, day) row of the value's budgets that the first budget ends in, below 0 if it is used up
+    above: FloatArray  # (batch, M, day) how far it ends above this row, 0..1; 0 if all budgets are used up
+    cut: tuple[IntArray, ...]  # household, level, budget and day of the listed cases, (case,) each
+    cut_gain: FloatArray  # (case,) steps of SoC
 
 
 @dataclass(frozen=True)
@@ -67,7 +81,7 @@ class Planner:
             rows = np.flatnonzero(slot == now)
             for first in range(0, len(rows), _HOUSEHOLDS):
                 part = rows[first : first + _HOUSEHOLDS]
-                scores[part] = -self._cost(_rows(situation, part), int(now))
+                scores[part] = -self._cost(situation if len(part) == len(slot) else _rows(situation, part), int(now))
         return scores
 
     def _cost(self, situation: Situation, now: int) -> FloatArray:
@@ -80,99 +94,172 @@ class Planner:
         times = {minute // SLOT_MINUTES for minute in situation.rules.choice_minutes}
         ahead = range(now + 1, now + self.days * SLOTS)
         bounds = [now, *(slot for slot in ahead if slot % SLOTS in times or slot % SLOTS == 0), ahead.stop]
-        stored_kwh = usable.step_kwh[:, None] * np.arange(self.soc_steps + 1)
-        value = (-situation.price.min() - DEGRADATION_PER_KWH) * stored_kwh[:, None, None]  # (batch, budget, M, SoC)
-        value = np.repeat(value, len(situation.rules.menu_w), axis=2)
+        soc = np.arange(self.soc_steps + 1.0)[None]
+        value = (-situation.price.min() - DEGRADATION_PER_KWH) * (usable.step_kwh[:, None] * soc)[:, None, None]
+        blocks: dict[tuple[int, int], Block] = {}  # the days ahead repeat them
         for begin, end in zip(bounds[-2:0:-1], bounds[:1:-1], strict=True):
-            budget_kwh = full_kwh if begin % SLOTS == 0 else budgets_kwh
-            value = self._before(value, _block(course, begin, end), budget_kwh, full_kwh, usable)
-            if begin % SLOTS in times:
-                value = np.broadcast_to(value.min(axis=2, keepdims=True), value.shape)
-        start = (situation.soc * battery.capacity_kwh - low_kwh) / usable.step_kwh
-        block = _block(course, now, bounds[1])
-        now_left_kwh = situation.budget_left_kwh[:, None]
-        return np.asarray(self._before(value, block, now_left_kwh, full_kwh, usable, start)[:, 0, :, 0])
+            hours = begin % SLOTS, (end - 1) % SLOTS + 1
+            if hours not in blocks:
+                blocks[hours] = self._block(course, hours, budgets_kwh if hours[0] else full_kwh, full_kwh, usable, soc)
+            value = _before(value, blocks[hours], self.soc_steps + 1)
+            if hours[0] in times:
+                value = value.min(axis=1, keepdims=True)
+        start = ((situation.soc * battery.capacity_kwh - low_kwh) / usable.step_kwh)[:, None]
+        hours = now % SLOTS, (bounds[1] - 1) % SLOTS + 1
+        block = self._block(course, hours, situation.budget_left_kwh[:, None], full_kwh, usable, start)
+        ends = block._replace(gain=block.gain + start[..., None], cut_gain=block.cut_gain + start[block.cut[0], 0])
+        return np.asarray(_before(value, ends, 1)[:, :, 0, 0])
 
-    def _before(
+    def _block(
         self,
-        value: FloatArray,
-        block: Course,
+        course: Course,
+        hours: tuple[int, int],
         budget_kwh: FloatArray,
         full_kwh: FloatArray,
         usable: Range,
-        start: FloatArray | None = None,
-    ) -> FloatArray:
-        """Return the value before a block, (batch, budget, M, SoC), from that after it; at one SoC if it is given."""
-        net_kwh, left_kwh, cost = self._block_end(block, budget_kwh)  # (batch, budget, M, day)
-        soc = np.arange(usable.steps + 1.0)[None] if start is None else start[:, None]
-        after = net_kwh / _wide(usable.step_kwh) + (0.0 if start is None else _wide(start))
-        pad = int(np.abs(after).max()) + 2
-        ends = value[..., :1], value[..., -1:]
-        wide = np.concatenate([np.repeat(ends[0], pad, -1), value, np.repeat(ends[1], pad, -1)], axis=-1)
-        windows = np.lib.stride_tricks.sliding_window_view(wide, soc.shape[1] + 1, axis=-1)
-        whole = np.floor(after).astype(np.int64)
-        household, level = np.ogrid[: len(value), : value.shape[2]]
-        step_kwh = np.maximum(full_kwh / max(value.shape[1] - 1, 1), 1e-9)
-        position = np.minimum(left_kwh / _wide(step_kwh[:, 0]), value.shape[1] - 1.0)
-        row = np.minimum(position.astype(np.int64), max(value.shape[1] - 2, 0))
-        total = cost.mean(axis=3)[..., None] + self._lacking(block, soc, usable)[:, None]
-        upper = position - row
-        for step, weight in ((0, 1.0 - upper), (1, upper))[: value.shape[1]]:
-            later = windows[household[:, None, :, None], row + step, level[:, None, :, None], whole + pad]
-            share = weight * (after - whole)
-            mean = np.stack([weight - share, share], axis=3) @ later / later.shape[3]  # (batch, budget, M, 2, SoC + 1)
-            total = total + mean[..., 0, :-1] + mean[..., 1, 1:]
-        return np.asarray(total)
+        soc: FloatArray,
+    ) -> Block:
+        """Play the half hours of a block on recent days, from each of these budgets and states of charge."""
+        first, last = hours
+        stored_kwh, moved_kwh, cost = (part[last] - part[first] for part in course[:3])  # (batch, M, day)
+        budgets = np.arange(budget_kwh.shape[1])
+        ends_at = (budget_kwh[:, :1, None] - moved_kwh) / np.maximum(full_kwh / self.budget_steps, 1e-9)[..., None]
+        ends_at = np.clip(ends_at, -1.0 - len(budgets), self.budget_steps + 1.0 - len(budgets))
+        row = np.floor(ends_at).astype(np.int64)
+        left_kwh = np.maximum(budget_kwh[:, None, :, None] - moved_kwh[:, :, None], 0.0)  # (batch, M, budget, day)
+        costs = np.maximum(self.reserve_kwh - left_kwh, 0.0) * (0.5 * self.hour_cost) + cost[:, :, None]
+        cut = household, level, budget, day = np.nonzero(row[:, :, None] < -budgets[:, None])
+        case = (household * cost.shape[1] + level) * cost.shape[2] + day
+        until = _last_within(course, hours, case, budget_kwh[household, budget])
+        ended = until * cost.size + case
+        missed_hours = course.veiled_hours[last] - course.veiled_hours[until]
+        open_cost = self.hour_cost * (missed_hours + 0.5 * self.reserve_kwh)
+        costs[cut] = course.cost.take(ended) - course.cost[first].take(case) + open_cost
+        cut_gain = (course.stored_kwh.take(ended) - course.stored_kwh[first].take(case)) / usable.step_kwh[household]
+        within_kwh = course.stored_kwh[first : last + 1]
+        lowest_kwh, highest_kwh = (end - within_kwh[0] for end in (within_kwh.min(axis=0), within_kwh.max(axis=0)))
+        total = _mean(costs)[..., None] + self._lacking(lowest_kwh, highest_kwh, soc, usable)[:, :, None]
+        above = np.where(row > -len(budgets), ends_at - row, 0.0)
+        return Block(total, stored_kwh / usable.step_kwh[:, None, None], row, above, cut, cut_gain)
 
-    def _block_end(self, block: Course, budget_kwh: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return net energy, budget left and cost of a block, (batch, budget, M, day) each."""
-        budget_kwh = budget_kwh[:, :, None, None]
-        covered = np.sum(block.moved_kwh[:, None, ..., 1:] <= budget_kwh[..., None], axis=4)  # half hours
-        net_kwh, cost, hours = (
-            np.take_along_axis(np.broadcast_to(part, block.cost.shape)[:, None], covered[..., None], axis=4)[..., 0]
-            for part in (block.stored_kwh, block.cost, block.veiled_hours)
-        )
-        left_kwh = np.maximum(budget_kwh - block.moved_kwh[:, None, ..., -1], 0.0)
-        reserve_kwh = np.maximum(self.reserve_kwh - left_kwh, 0.0)
-        missed_hours = block.veiled_hours[..., -1] - hours
-        return net_kwh, left_kwh, cost + self.hour_cost * (missed_hours + 0.5 * reserve_kwh)
-
-    def _lacking(self, block: Course, soc: FloatArray, usable: Range) -> FloatArray:
+    def _lacking(self, lowest_kwh: FloatArray, highest_kwh: FloatArray, soc: FloatArray, usable: Range) -> FloatArray:
         """Return the mean cost of what the SoC range lacks within a block, (batch, M, SoC)."""
-        start_kwh = (usable.step_kwh[:, None] * soc)[:, None, None]  # (batch, 1, 1, SoC)
-        lowest_kwh = start_kwh + block.stored_kwh.min(axis=3)[..., None]
-        highest_kwh = start_kwh + block.stored_kwh.max(axis=3)[..., None]
-        room_kwh = np.minimum(lowest_kwh, _wide(usable.step_kwh) * usable.steps - highest_kwh)
-        rescued = np.clip(1.0 - room_kwh / max(self.reserve_kwh, 1e-9), 0.0, 1.0)
-        lacking_cost = self.kwh_cost * np.maximum(-room_kwh, 0.0) + self.rescue_cost * rescued
-        return np.asarray(lacking_cost.mean(axis=2))
+        start_kwh = (usable.step_kwh[:, None] * soc)[:, None, :, None]  # (batch, 1, SoC, 1)
+        room_kwh = (_wide(usable.step_kwh) * usable.steps - start_kwh) - highest_kwh[:, :, None]
+        np.minimum(room_kwh, start_kwh + lowest_kwh[:, :, None], out=room_kwh)
+        lacking_kwh = np.minimum(room_kwh, 0.0)
+        rescued = np.minimum(np.maximum(1.0 - room_kwh / max(self.reserve_kwh, 1e-9), 0.0), 1.0)
+        return self.rescue_cost * _mean(rescued) - self.kwh_cost * _mean(lacking_kwh)
+
+
+def _before(value: FloatArray, block: Block, columns: int) -> FloatArray:
+    """Return the value before a block, (batch, M, budget, SoC), at so many states of charge, from that after it.
+
+    The value after it has one level if the next is chosen anew, and one budget if a new day begins.
+    """
+    if value.shape[2] == 1:
+        shape = *block.cost.shape[:3], block.gain.shape[2]
+        gain = np.broadcast_to(block.gain[:, :, None], shape).copy()
+        gain[block.cut] = block.cut_gain
+        cell = np.repeat(np.arange(gain.size // shape[3]), shape[3])
+        return block.cost + _at_lowest(value, block, cell, gain.ravel(), np.ones(gain.size), columns)
+    household, level, budget, _ = block.cut
+    cells = np.arange(block.cost[..., 0].size).reshape(block.cost.shape[:3])
+    edge = np.nonzero((block.row < 0) & (block.above > 0.0))  # there `_at_rows` counts a part of row 0
+    cell = np.concatenate([cells[household, level, budget], cells[edge[0], edge[1], -1 - block.row[edge]]])
+    gain = np.concatenate([block.cut_gain, block.gain[edge]])
+    weight = np.concatenate([np.ones(len(household)), -block.above[edge]])
+    return block.cost + _at_lowest(value, block, cell, gain, weight, columns) + _at_rows(value, block, columns)
+
+
+def _at_lowest(
+    value: FloatArray, block: Block, cell: IntArray, gain: FloatArray, weight: FloatArray, columns: int
+) -> FloatArray:
+    """Return the mean value of cases that end in the lowest row of budgets, by their cell of (batch, M, budget)."""
+    steps, shape = value.shape[3], block.cost.shape[:3]
+    whole = np.floor(gain)
+    place = cell * (2 * steps + 2) + (np.clip(whole, -steps, steps).astype(np.int64) + steps)
+    share = weight * (gain - whole)
+    size = block.cost[..., 0].size * (2 * steps + 2)
+    mass = np.bincount(place, weight - share, size) + np.bincount(place + 1, share, size)
+    mean = mass.reshape(*value.shape[:2], -1, 2 * steps + 2) @ _windows(value[:, :, 0], columns, 1).copy()
+    return mean.reshape(*shape, columns) / block.gain.shape[2]
+
+
+def _at_rows(value: FloatArray, block: Block, columns: int) -> FloatArray:
+    """Return the mean value of cases that end between two rows of budgets, 0 below the lowest."""
+    (batch, levels, days), budgets = block.gain.shape, block.cost.shape[2]
+    rows, steps = value.shape[2:]
+    table = np.zeros((batch, value.shape[1], rows + 2, 2 * steps + 1, columns + 1))
+    table[:, :, 1:-1] = _windows(value, columns + 1)
+    row = np.clip(block.row[..., None] + np.arange(-1, budgets) + 2, 0, rows + 1)
+    whole = np.floor(block.gain)
+    place = np.arange(batch)[:, None] * value.shape[1] + np.arange(levels) % value.shape[1]
+    place = (place[..., None] * ((rows + 2) * (2 * steps + 1)))[..., None] + row * (2 * steps + 1)
+    place += (np.clip(whole, -steps, steps).astype(np.int64) + steps)[..., None]
+    later = table.reshape(-1, columns + 1).take(place, axis=0).reshape(batch, levels, days, -1)
+    share, above = block.gain - whole, block.above
+    both = share * above
+    weights = np.stack([1.0 - above - share + both, share - both, above - both, both], axis=2)
+    mean = (weights @ later).reshape(batch, levels, 4, budgets + 1, columns + 1)
+    lower = mean[:, :, 0, :-1, :-1] + mean[:, :, 1, :-1, 1:]
+    return np.asarray((lower + mean[:, :, 2, 1:, :-1] + mean[:, :, 3, 1:, 1:]) / days)
+
+
+def _windows(value: FloatArray, columns: int, more: int = 0) -> FloatArray:
+    """View columns of the value, moved by -steps .. steps + more places, (..., move, column); its ends go on."""
+    steps = value.shape[-1]
+    wide = np.empty((*value.shape[:-1], 2 * steps + more + columns))
+    wide[..., :steps], wide[..., steps : 2 * steps], wide[..., 2 * steps :] = value[..., :1], value, value[..., -1:]
+    return np.lib.stride_tricks.sliding_window_view(wide, columns, axis=-1)
+
+
+def _last_within(course: Course, hours: tuple[int, int], case: IntArray, budget_kwh: FloatArray) -> IntArray:
+    """Find the half hour of a block up to which the budget of a case lasts, by bisection."""
+    first, last = hours
+    moved_kwh = course.moved_kwh
+    most_kwh = budget_kwh + moved_kwh[first].take(case)
+    least, most = np.full(len(case), first), np.full(len(case), last)
+    for _ in range((last - first).bit_length()):
+        middle = (least + most + 1) >> 1
+        lasts = moved_kwh.take(middle * moved_kwh[0].size + case) <= most_kwh
+        least, most = np.where(lasts, middle, least), np.where(lasts, most, middle - 1)
+    return np.asarray(least)
+
+
+def _mean(by_day: FloatArray) -> FloatArray:
+    """Return the mean over days, the last axis."""
+    return np.asarray(by_day @ np.full(by_day.shape[-1], 1.0 / by_day.shape[-1]))
 
 
 def _course(situation: Situation) -> Course:
     """Add up stored energy, moved energy and cost of recent days from midnight on."""
     battery = situation.battery
-    recent = np.moveaxis(situation.recent, 3, 1)  # (batch, 1 + M, day, half hour)
+    recent = np.ascontiguousarray(situation.recent.transpose(2, 0, 3, 1))  # (half hour, batch, 1 + M, day)
     decoys_kwh = situation.decoy_w * (_HOURS / 1000.0)
-    levels_w = np.asarray(situation.rules.menu_w)[:, None, None]
+    levels_w = np.asarray(situation.rules.menu_w)[:, None]
     veiled = situation.rules.protected(np.arange(SLOTS) * SLOT_MINUTES)  # in the other hours the battery rests
-    added_kwh = ((levels_w - recent[:, :1]) * (_HOURS / 1000.0) + decoys_kwh) * veiled
-    moved_kwh = (recent[:, 1:] + decoys_kwh) * veiled
-    charge_kwh, discharge_kwh = (moved_kwh + added_kwh) / 2.0, (moved_kwh - added_kwh) / 2.0
-    stored_kwh = charge_kwh * _wide(battery.charge_efficiency) - discharge_kwh / _wide(battery.discharge_efficiency)
-    cost = added_kwh * situation.price + moved_kwh * DEGRADATION_PER_KWH
-    hours = (veiled * _HOURS)[None, None, None]
-    sums = (np.insert(part.cumsum(axis=3), 0, 0.0, axis=3) for part in (stored_kwh, moved_kwh, cost, hours))
-    return Course(*sums)
+    added_kwh = ((levels_w - recent[:, :, :1]) * (_HOURS / 1000.0) + decoys_kwh) * _wide(veiled)
+    moved_kwh = (recent[:, :, 1:] + decoys_kwh) * _wide(veiled)
+    charge, discharge = (
+        np.asarray(part)[:, None, None] / 2.0
+        for part in (battery.charge_efficiency, 1.0 / np.asarray(battery.discharge_efficiency))
+    )
+    stored_kwh = added_kwh * (charge + discharge) + moved_kwh * (charge - discharge)
+    cost = added_kwh * _wide(situation.price) + moved_kwh * DEGRADATION_PER_KWH
+    return Course(*map(_sums, (stored_kwh, moved_kwh, cost, veiled * _HOURS)))
 
 
-def _block(course: Course, begin: int, end: int) -> Course:
-    """Cut out a block within one day, from its own beginning on; times count half hours from some midnight."""
-    first, last = begin % SLOTS, (end - 1) % SLOTS + 1
-    return Course(*(part[..., first : last + 1] - part[..., first : first + 1] for part in course))
+def _sums(parts: FloatArray) -> FloatArray:
+    """Add up along the first axis, from 0 on; much faster than `cumsum`."""
+    sums = np.zeros((len(parts) + 1, *parts.shape[1:]))
+    for n, part in enumerate(parts):
+        np.add(sums[n], part, out=sums[n + 1, ...])
+    return sums
 
 
 def _wide(field: float | FloatArray) -> FloatArray:
-    """Align one number per household with three more dimensions."""
+    """Align one number per household, or per half hour, with three more dimensions."""
     return np.asarray(field)[:, None, None, None]
 
 

@@ -132,25 +132,25 @@ class Veil:
         due = late & self._running_out(view, self.levels_w[level])
         level = self._chosen(view, memory, due, level)
         level_w = np.where(protected, self.levels_w[level], np.nan)
-        height_w = spike_height_w(view.battery)
-        decoy_w = self._decoy_w(view, decoys, level_w, height_w)
-        spike = self._spike(view, memory.spike, level_w + decoy_w, height_w - view.load_w, lowest_w, highest_w)
-        target_w = np.where(spike > 0, height_w, level_w + decoy_w)
-        on_grid = protected & (level == self._grid_choice)
-        if on_grid.any():
-            target_w = np.where(on_grid, self._on_grid_w(view), target_w)
+        decoy_w = self._decoy_w(view, decoys, level_w)
+        held_w = level_w + decoy_w
+        spike = self._spike(view, memory.spike, held_w, lowest_w, highest_w)
         since = np.where(scheduled | due, 0, memory.since + 1)
         reserved_kwh = self._reserved_kwh(view, memory, level, since)
-        target_w = np.where(spike > 0, target_w, self._saving_w(view, target_w, reserved_kwh))
+        if self._grid_choice >= 0:
+            held_w = np.where(protected & (level == self._grid_choice), self._on_grid_w(view), held_w)
+        target_w = self._saving_w(view, held_w, reserved_kwh)
+        if spike.any():
+            target_w = np.where(spike > 0, spike_height_w(view.battery), target_w)
+            level_w = np.where(spike > 0, np.nan, level_w)
         command = self._held(view, target_w, lowest_w, highest_w)
-        level_w = np.where(spike > 0, np.nan, level_w)
         diary = carried_on(memory.diary, view.load_w, view.minute_of_day, self.rules)
         return command, Memory(level, since, decoys, spike, level_w, decoy_w, reserved_kwh, diary)
 
     def _reserved_kwh(self, view: View, memory: Memory, level: IntArray, since: IntArray) -> FloatArray:
         """Return the budget to keep for the quiet hours, found anew at midnight and in the half hour after a choice."""
-        changed = (since <= SLOT_MINUTES) | (view.minute_of_day == 0)
-        rows = np.flatnonzero(changed & (view.minute_of_day % SLOT_MINUTES == 0))
+        whole = view.minute_of_day % SLOT_MINUTES == 0
+        rows = np.flatnonzero(whole & ((since <= SLOT_MINUTES) | (view.minute_of_day == 0))) if whole.any() else ()
         if len(rows) == 0:
             return memory.reserved_kwh
         known = np.minimum(level[rows], len(self.rules.menu_w) - 1)
@@ -161,28 +161,25 @@ class Veil:
 
     def _saving_w(self, view: View, target_w: FloatArray, reserved_kwh: FloatArray) -> FloatArray:
         """Show a large load on the grid where following it would take the budget from the quiet hours of the day."""
+        large = view.load_w - target_w > self.large_w
+        if not large.any():
+            return target_w
         left_kwh = bt.budget_left_kwh(view.battery, view.state)
         kept_kwh = reserved_kwh[np.arange(len(left_kwh)), view.minute_of_day // SLOT_MINUTES]
-        gives_up = (view.load_w - target_w > self.large_w) & (left_kwh < kept_kwh)
+        gives_up = large & (left_kwh < kept_kwh)
         grid_w = self.rules.grid_w
         return np.where(gives_up, np.round(view.load_w / grid_w) * grid_w, target_w)
 
-    def _decoy_w(self, view: View, decoys: Running, level_w: FloatArray, height_w: FloatArray) -> FloatArray:
+    def _decoy_w(self, view: View, decoys: Running, level_w: FloatArray) -> FloatArray:
         """Return what the dice add to the level: a signature in whole watts, or what makes a spike of its height."""
         if self.dice.off:
             return np.zeros(len(level_w))
         signature_w = np.round(view.library.watts[decoys.signature, decoys.elapsed])
-        decoy_w = np.where(decoys.spike_left > 0, height_w - level_w, signature_w)
+        decoy_w = np.where(decoys.spike_left > 0, spike_height_w(view.battery) - level_w, signature_w)
         return np.where(np.isnan(level_w), 0.0, decoy_w)
 
     def _spike(
-        self,
-        view: View,
-        before: IntArray,
-        target_w: FloatArray,
-        request_w: FloatArray,
-        lowest_w: FloatArray,
-        highest_w: FloatArray,
+        self, view: View, before: IntArray, target_w: FloatArray, lowest_w: FloatArray, highest_w: FloatArray
     ) -> IntArray:
         """Start a spike where the load exceeds target plus battery power, and end it at a public length.
 
@@ -191,6 +188,9 @@ class Veil:
         if not self.rules.spike_minutes:
             return before
         exceeds = view.load_w - target_w > view.battery.discharge_w
+        if not exceeds.any() and not before.any():
+            return before
+        request_w = spike_height_w(view.battery) - view.load_w
         reached = (request_w >= lowest_w) & (request_w <= highest_w)
         whole = np.isin(before, self.rules.spike_minutes)
         goes_on = (before > 0) & (before < self.rules.spike_minutes[-1]) & (exceeds | ~whole) & ~np.isnan(target_w)

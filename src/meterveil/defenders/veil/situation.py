@@ -114,10 +114,14 @@ def quiet_need_kwh(recent: FloatArray, level: IntArray, minute_of_day: IntArray,
     Of each half hour it counts the median of recent days, which few large loads reach: at the present level to the
     next decision, then at the level that takes least.
     """
-    slot, slots = (minute_of_day // SLOT_MINUTES)[:, None], np.arange(SLOTS)
-    usual_kwh = np.median(recent[..., 1:], axis=1)  # (batch, half hour, M)
-    at_level_kwh = np.take_along_axis(usual_kwh, level[:, None, None], axis=2)[..., 0]
     decisions = np.array([*rules.choice_minutes, DAY_MINUTES]) // SLOT_MINUTES
-    following = np.min(np.where(decisions > slot, decisions, SLOTS), axis=1, keepdims=True)
-    need_kwh = np.where(slots < following, at_level_kwh, usual_kwh.min(axis=2)) * rules.protected(slots * SLOT_MINUTES)
+    slot = (minute_of_day // SLOT_MINUTES)[:, None]
+    following = np.min(np.where(decisions > slot, decisions, SLOTS), axis=1)
+    need_kwh = np.empty((len(recent), SLOTS))
+    for end in np.unique(following):
+        rows = np.flatnonzero(following == end)
+        at_level = np.ix_(rows, range(recent.shape[1]), range(end))
+        need_kwh[rows, :end] = np.median(recent[(*at_level, 1 + level[rows, None, None])], axis=1)
+        need_kwh[rows, end:] = np.median(recent[rows, :, end:, 1:], axis=1).min(axis=2)  # (batch, half hour)
+    need_kwh *= rules.protected(np.arange(SLOTS) * SLOT_MINUTES)
     return np.asarray(np.cumsum(need_kwh[:, ::-1], axis=1)[:, ::-1] - need_kwh)
