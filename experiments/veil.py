@@ -1,6 +1,7 @@
 """Measure what the veil certifies, follows and costs: `python -m experiments.veil`.
 
-Makes results/study_veil.csv and, with --picture, only the tables of docs/veil.md from it: both deciders with daily
+Makes results/study_veil.csv, the tables of docs/veil.md and docs/img/veil-tariffs.png from it (with --picture, only
+these): both deciders with daily
 budgets of 8, 4 and 2 kWh, bolder plans, decoys, private choices and tariffs, on the held-out days of four houses, SoC
 carried over midnight. No attacker is involved. All stretches of days and all budgets run in one batch; a variant takes
 about a minute of one core on UK-DALE 1.
@@ -40,6 +41,8 @@ from meterveil.defenders.veil.dice import Dice
 from meterveil.defenders.veil.heuristic import Heuristic
 from meterveil.defenders.veil.planner import Planner
 from meterveil.defenders.veil.policy import Logged, Veil
+from meterveil.plots.html import save
+from meterveil.plots.studies import trade_off_figure
 
 NAME = "veil"
 HOUSES = {
@@ -151,6 +154,7 @@ def _cost(battery: Battery, scenario: Scenario, trace: Trace, row: int) -> float
     return float(day_cost(battery, scenario.price[one, :end], trace.power_w[one, :end], *ends).soc_neutral[0])
 
 
+TITLES = {"ukdale_1": "UK-DALE 1", "redd_2": "REDD 2", "ukdale_2": "UK-DALE 2", "refit_2": "REFIT 2"}
 HEADS = {
     "followed_percent": ("minutes followed", "{:.2f} %"),
     "certified_bits_median": ("bits a day, median", "{:,.1f}"),
@@ -191,6 +195,24 @@ def write_page(results: Path, page: Path) -> None:
     page.write_text(text)
 
 
+def draw(results: Path, pictures: Path) -> None:
+    """Draw certified bits against SoC-neutral cost for the three tariffs and all budgets, a panel for each house."""
+    values = study.read(results, NAME).set_index(["dataset", "row", "metric"])["value"].to_dict()
+    lines = {"paper tariff": "planner", "flat tariff": "flat tariff", "half-hourly tariff": "half-hourly tariff"}
+    panels: dict[str, dict[str, list[tuple[float, float, str]]]] = {}
+    for house, title in TITLES.items():
+        for line, variant in lines.items():
+            keys = [(house, f"{variant}, {kwh:g} kWh a day") for kwh in BUDGETS_KWH]
+            if all((*key, "soc_neutral_cost") in values for key in keys):
+                panels.setdefault(title, {})[line] = [
+                    (values[*key, "soc_neutral_cost"], values[*key, "certified_bits_median"], f"{kwh:g} kWh")
+                    for key, kwh in zip(keys, BUDGETS_KWH, strict=True)
+                ]
+    if panels:
+        title = "What the veil tells and what it costs, by tariff and daily budget"
+        save(trade_off_figure(panels, "SoC-neutral cost a day", title), pictures / "veil-tariffs.png", width=760)
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Parse the options and measure."""
     parser = study.options(__doc__ or "")
@@ -201,6 +223,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if not asked.picture:
         measure(asked)
     write_page(asked.results, asked.page)
+    draw(asked.results, asked.pictures)
 
 
 if __name__ == "__main__":

@@ -108,10 +108,12 @@ def caption(run: Run) -> str:
         f"the load peaks at {_kw(run.load_w)}, the meter at {_kw(run.meter_w)}",
     ]
     if run.certificate:
-        bits, missed = float(run.certificate.bits[0, 0]), int(run.certificate.missed[0, 0])
+        certified = run.certificate
+        bits, missed = float(certified.protected_bits[0, 0]), int(certified.protected_missed[0, 0])
+        some = bool(np.any(certified.protected_minutes < certified.minutes))
         words.append(
-            f"the readings of this day tell at most {bits:,.0f} bits about the household, to any reader; "
-            f"the battery could not follow in {missed:,} minutes"
+            f"the readings of {'the protected hours' if some else 'this day'} tell at most {bits:,.0f} bits about the "
+            f"household, to any reader; the battery could not follow in {missed:,} {'of their ' if some else ''}minutes"
         )
     clipped = int(np.sum(run.clipped))
     if clipped and not run.certificate:
@@ -146,7 +148,7 @@ def _cells(row: Figures) -> list[str]:
         f"{row.soc_neutral_cost:z.2f}",
         f"{row.clipped_minutes:,}",
         f"{row.rms_w:,.0f}",
-        "-" if row.certified_bits is None else f"{row.certified_bits:,.1f}",
+        "-" if row.protected_bits is None else f"{row.protected_bits:,.1f}",
     ]
 
 

@@ -65,3 +65,46 @@ def curves_figure(
     return look.figure_of(figure, title, 160 * len(panels) + 140).update_layout(
         margin_b=60, margin_t=110, legend_y=1.05
     )
+
+
+def trade_off_figure(
+    panels: Mapping[str, Mapping[str, Sequence[tuple[float, float, str]]]], axis: str, title: str
+) -> go.Figure:
+    """Draw panel -> line -> points (cost, bits, label), cost to the right and bits upwards: the best is low and left.
+
+    Bits have a logarithmic axis. A ring marks the points of a panel that no other one beats in both.
+    """
+    figure = make_subplots(
+        len(panels), 1, shared_xaxes=True, vertical_spacing=0.06, subplot_titles=[f"<b>{name}</b>" for name in panels]
+    )
+    colours = look.colours_of(list(dict.fromkeys(name for lines in panels.values() for name in lines)))
+    for row, lines in enumerate(panels.values(), start=1):
+        everything = [(cost, bits) for points in lines.values() for cost, bits, _ in points]
+        for name, points in lines.items():
+            cost, bits, label = zip(*points, strict=True)
+            best = [not any(_beats(other, point[:2]) for other in everything) for point in points]
+            ring = {"color": look.INK, "width": [1.8 if is_best else 0.0 for is_best in best]}
+            trace = go.Scatter(
+                x=cost,
+                y=bits,
+                text=label,
+                name=name,
+                legendgroup=name,
+                showlegend=row == 1,
+                mode="lines+markers+text",
+                textposition="top center",
+                marker={"color": colours[name], "size": 9, "line": ring},
+                line={"color": colours[name], "width": 1.2},
+                hovertemplate="%{text}: %{x:.3f} a day, %{y:,.0f} bits<extra></extra>",
+            )
+            figure.add_trace(trace, row, 1)
+        figure.update_yaxes(type="log", title_text="bits a day", row=row, col=1)
+    look.head_panels(figure)
+    figure.update_xaxes(title_text=axis, row=len(panels), col=1)
+    return look.figure_of(figure, title, 210 * len(panels) + 150).update_layout(
+        margin_b=60, margin_t=110, legend_y=1.03, hovermode="closest"
+    )
+
+
+def _beats(one: tuple[float, float], other: tuple[float, float]) -> bool:
+    return one != other and one[0] <= other[0] and one[1] <= other[1]
