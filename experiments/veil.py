@@ -1,10 +1,9 @@
 """Measure what the veil certifies, follows and costs: `python -m experiments.veil`.
 
-Makes results/study_veil.csv, the tables of docs/veil.md and docs/img/veil-tariffs.png from it (with --picture, only
-these): both deciders with daily
-budgets of 8, 4 and 2 kWh, bolder plans, decoys, private choices and tariffs, on the held-out days of four houses, SoC
-carried over midnight. No attacker is involved. All stretches of days and all budgets run in one batch; a variant takes
-about a minute of one core on UK-DALE 1.
+Makes results/study_veil.csv, tables of docs/veil.md and docs/img/veil-tariffs.png (with --picture, only these): both
+deciders with daily budgets of 8, 4 and 2 kWh, bolder plans, decoys, private choices and tariffs, on the held-out days
+of four houses, SoC carried over midnight. No attacker is involved. All stretches of days and all budgets run in one
+batch; a variant takes about half a minute of one core on UK-DALE 1.
 """
 
 from __future__ import annotations
