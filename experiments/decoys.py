@@ -48,7 +48,7 @@ RATES = (0.0, 5.0, 10.0, 15.0, 20.0, 40.0)
 OTHERS_RATE = 15.0
 HEADLINE = ("library, usual hours", 16.0)
 """Like `veil:16`: as many as the budget carries; also measured on many held-out days with --many."""
-REMEDIES = (("composites, usual hours", 16.0), ("spikes of 5 min, usual hours", 10.0))
+REMEDIES = (("composites, usual hours", 16.0), ("spikes of 3 min, usual hours", 24.0))
 """Decoys with more error of an attacker for each kWh, measured on many days with --many --remedies."""
 RISE_W = 1000.0
 """What a use must rise by to be seen as one."""
@@ -89,7 +89,7 @@ def kinds(base: Library, training_w: FloatArray) -> dict[str, Kind]:
         "library": Kind(base, always),
         "library, usual hours": Kind(base, usual),
         "composites, usual hours": Kind(composites(base, base.size, rng), usual),
-        "spikes of 5 min, usual hours": Kind(base, usual, (5,)),
+        "spikes of 3 min, usual hours": Kind(base, usual, (3,)),
         "own uses, usual hours": Kind(own, usual),
         "own uses and composites, usual hours": Kind(composites(own, own.size // 4, rng), usual),
     }
