@@ -22,7 +22,7 @@ from meterveil.plots.household import coverage_figure, household_figure
 from meterveil.plots.html import Section, figure_html, page, render, save
 from meterveil.plots.look import clock
 from meterveil.plots.simulation import day_figure, days_figure, library_figure
-from meterveil.plots.studies import curves_figure
+from meterveil.plots.studies import curves_figure, trade_off_figure
 
 LIBRARY = Library.of([("kettle", [2000.0, 2500.0, 400.0]), ("lamp", [60.0] * 8)], source="by hand")
 DAY = date(2024, 4, 15)
@@ -239,3 +239,11 @@ def test_curves_have_a_panel_for_each_measure_and_a_colour_for_each_house():
     assert figure.data[0].x == (1.0, 2.0)
     assert figure.data[0].line.color == figure.data[2].line.color != figure.data[1].line.color
     assert (figure.layout.yaxis.type, figure.layout.yaxis2.type) == ("log", None)
+
+
+def test_points_that_another_budget_beats_in_cost_and_bits_have_no_ring():
+    points = [(0.1, 10.0, "8 kWh"), (0.2, 300.0, "4 kWh"), (0.05, 3000.0, "2 kWh")]
+    panels = {"house": {"flat": points}, "other": {"flat": points[:2], "dear": points[:1]}}
+    traces = trade_off_figure(panels, "cost", "title").data
+    assert [width > 0 for width in traces[0].marker.line.width] == [True, False, True]
+    assert [(trace.name, trace.showlegend) for trace in traces] == [("flat", True), ("flat", False), ("dear", True)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
 import plotly.graph_objects as go
@@ -72,33 +73,43 @@ def trade_off_figure(
 ) -> go.Figure:
     """Draw panel -> line -> points (cost, bits, label), cost to the right and bits upwards: the best is low and left.
 
-    Bits have a logarithmic axis. A ring marks the points of a panel that no other one beats in both.
+    Bits have a logarithmic axis. A ring marks the points that no other point of their line beats in both.
     """
     figure = make_subplots(
         len(panels), 1, shared_xaxes=True, vertical_spacing=0.06, subplot_titles=[f"<b>{name}</b>" for name in panels]
     )
-    colours = look.colours_of(list(dict.fromkeys(name for lines in panels.values() for name in lines)))
+    names = list(dict.fromkeys(name for lines in panels.values() for name in lines))
+    colours, sides = look.colours_of(names), ("top left", "top right", "bottom right")
+    unseen = set(names)
     for row, lines in enumerate(panels.values(), start=1):
-        everything = [(cost, bits) for points in lines.values() for cost, bits, _ in points]
         for name, points in lines.items():
             cost, bits, label = zip(*points, strict=True)
-            best = [not any(_beats(other, point[:2]) for other in everything) for point in points]
-            ring = {"color": look.INK, "width": [1.8 if is_best else 0.0 for is_best in best]}
+            best = [not any(_beats(other[:2], point[:2]) for other in points) for point in points]
             trace = go.Scatter(
                 x=cost,
                 y=bits,
                 text=label,
                 name=name,
                 legendgroup=name,
-                showlegend=row == 1,
+                showlegend=name in unseen,
                 mode="lines+markers+text",
-                textposition="top center",
-                marker={"color": colours[name], "size": 9, "line": ring},
+                textposition=sides[names.index(name) % len(sides)],
+                textfont={"size": 11, "color": colours[name]},
+                marker={
+                    "color": colours[name],
+                    "size": 9,
+                    "line": {"color": look.INK, "width": [1.8 * ok for ok in best]},
+                },
                 line={"color": colours[name], "width": 1.2},
+                cliponaxis=False,
                 hovertemplate="%{text}: %{x:.3f} a day, %{y:,.0f} bits<extra></extra>",
             )
             figure.add_trace(trace, row, 1)
-        figure.update_yaxes(type="log", title_text="bits a day", row=row, col=1)
+            unseen.discard(name)
+        every = [math.log10(bits) for points in lines.values() for _, bits, _ in points]
+        figure.update_yaxes(
+            type="log", dtick=1, range=[min(every) - 0.4, max(every) + 0.5], title_text="bits a day", row=row, col=1
+        )
     look.head_panels(figure)
     figure.update_xaxes(title_text=axis, row=len(panels), col=1)
     return look.figure_of(figure, title, 210 * len(panels) + 150).update_layout(
