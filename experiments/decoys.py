@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import NamedTuple, cast
@@ -46,7 +47,9 @@ RATES = (0.0, 5.0, 10.0, 15.0, 20.0, 40.0)
 """Decoys a day of the paper's library, at any hour."""
 OTHERS_RATE = 15.0
 HEADLINE = ("library, usual hours", 16.0)
-"""Like `veil:16`: as many as the budget carries; also measured on all held-out days with --many."""
+"""Like `veil:16`: as many as the budget carries; also measured on many held-out days with --many."""
+REMEDIES = (("composites, usual hours", 16.0), ("spikes of 3 min, usual hours", 24.0))
+"""Decoys with more error of an attacker for each kWh, measured on many days with --many --remedies."""
 RISE_W = 1000.0
 """What a use must rise by to be seen as one."""
 MOST_DAYS = 14
@@ -67,6 +70,14 @@ class Kind(NamedTuple):
 
     library: Library
     hours: tuple[float, ...]
+    spike_minutes: tuple[int, ...] = ()
+    """Lengths of spikes at the battery's power, in place of signatures."""
+
+    def dice(self, rate: float) -> Dice:
+        """Return so many decoys a day."""
+        if self.spike_minutes:
+            return Dice(0.0, self.hours, rate / 1440, self.spike_minutes)
+        return Dice(rate / 1440, self.hours)
 
 
 def kinds(base: Library, training_w: FloatArray) -> dict[str, Kind]:
@@ -78,6 +89,7 @@ def kinds(base: Library, training_w: FloatArray) -> dict[str, Kind]:
         "library": Kind(base, always),
         "library, usual hours": Kind(base, usual),
         "composites, usual hours": Kind(composites(base, base.size, rng), usual),
+        "spikes of 3 min, usual hours": Kind(base, usual, (3,)),
         "own uses, usual hours": Kind(own, usual),
         "own uses and composites, usual hours": Kind(composites(own, own.size // 4, rng), usual),
     }
@@ -93,14 +105,19 @@ def measure(asked: argparse.Namespace) -> None:
         days_w = [training.day(day).aggregate_w for day in training.days()]
         known_w = np.stack([watts for watts in days_w if len(watts) == 1440 and np.isfinite(watts).mean() > 0.9])
         every = kinds(read_library(asked.library), np.nan_to_num(known_w, nan=float(np.nanmedian(known_w))))
-        wanted = [("library", rate) for rate in RATES] + [(kind, OTHERS_RATE) for kind in every if kind != "library"]
-        for kind, rate in [HEADLINE] if asked.many else [*wanted, HEADLINE]:
+        others = [kind for kind, made in every.items() if kind != "library" and not made.spike_minutes]
+        wanted = [("library", rate) for rate in RATES] + [(kind, OTHERS_RATE) for kind in others]
+        trial = protocol_trial(protocol, home, days, 0)
+        trial = replace(trial, test=replace(trial.test, days=trial.test.days[: asked.most_days]))
+        for kind, rate in (REMEDIES if asked.remedies else [HEADLINE]) if asked.many else [*wanted, HEADLINE]:
             setup = Setup(every[kind].library)
-            veil = Veil(dice=Dice(rate / 1440, every[kind].hours))
+            veil = Veil(dice=every[kind].dice(rate))
             row = (f"{kind}, {rate:g} a day" if rate else "no decoys") + (", many days" if days == "many" else "")
+            spec = Spec(trial, setup, {"fixed": tuple(asked.attackers)}, asked.seeds)
+            size = {"seeds": asked.seeds, "n_days": len(trial.test.days)}
             rows = [
-                {"dataset": name, "row": row, "x": rate, "metric": metric, "value": value}
-                for metric, value in figures(protocol, home, setup, veil, asked.attackers, days)
+                {"dataset": name, "row": row, "x": rate, "metric": metric, "value": value, **size}
+                for metric, value in figures(spec, protocol, home, veil)
             ]
             settings = {
                 "defence": "veil",
@@ -113,13 +130,9 @@ def measure(asked: argparse.Namespace) -> None:
             study.record(asked.results, NAME, f"{NAME}_{key_of({**settings, 'on': name})[:12]}", rows, settings)
 
 
-def figures(
-    protocol: Protocol, home: Household, setup: Setup, veil: Veil, attackers: Sequence[str], days: DayChoice
-) -> Iterator[tuple[str, float]]:
+def figures(spec: Spec, protocol: Protocol, home: Household, veil: Veil) -> Iterator[tuple[str, float]]:
     """Yield the figures of test days, and of decoys on other days."""
-    trial = protocol_trial(protocol, home, days, 0)
-    spec = Spec(trial, setup, {"fixed": tuple(attackers)})
-    undefended = measure_undefended(spec, {trial.test.key: home}, workers=1)
+    undefended = measure_undefended(spec, {spec.trial.test.key: home}, workers=1)
     result = evaluate(undefended, Defence("veil", (veil,)), workers=1)
     yield "rmse_increase_percent", headline(result.cases["fixed"], "rmse").value
     yield "f1_reduction_percent", headline(result.cases["fixed"], "f1").value
@@ -128,7 +141,7 @@ def figures(
     yield "throughput_kwh", float(result.masked.physical.throughput_kwh.mean())
     yield "soc_neutral_cost", float(result.masked.physical.soc_neutral_cost.mean())
     if veil.dice.rate == OTHERS_RATE / 1440:
-        yield "two_sample_auc", two_sample_auc(protocol, home, setup, veil)
+        yield "two_sample_auc", two_sample_auc(protocol, home, spec.setup, veil)
 
 
 def two_sample_auc(protocol: Protocol, home: Household, setup: Setup, veil: Veil) -> float:
@@ -211,7 +224,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = study.options(__doc__ or "")
     parser.add_argument("--on", nargs="+", default=list(TITLES), choices=list(TITLES))
     parser.add_argument("--attackers", nargs="+", default=["co", "fhmm"], help="fixed attackers")
-    parser.add_argument("--many", action="store_true", help="only measure 16 decoys a day on all held-out days")
+    parser.add_argument("--many", action="store_true", help="only measure 16 decoys a day on held-out days")
+    parser.add_argument("--remedies", action="store_true", help="with --many: measure the remedies instead")
+    parser.add_argument("--most-days", type=int, default=42, help="most held-out days to read")
+    parser.add_argument("--seeds", type=int, default=5, help="seeds of the dice")
     parser.add_argument("--page", type=Path, default=Path("docs/veil.md"), help="page with the table")
     asked = parser.parse_args(arguments)
     if not asked.picture:

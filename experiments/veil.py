@@ -1,10 +1,10 @@
 """Measure what the veil certifies, follows and costs: `python -m experiments.veil`.
 
-Makes results/study_veil.csv and, with --picture, only the tables and the picture of docs/veil.md from it: three
-deciders with daily budgets of 8, 4 and 2 kWh, bolder plans, decoys, private choices and tariffs, on the held-out days
-of four houses, SoC carried over midnight. No attacker is involved. All stretches of days and all budgets run in one
-batch; a variant takes about a minute of one core on UK-DALE 1. The learned manager is trained on the training days of
-each house first, once for each budget.
+Makes results/study_veil.csv and the tables and pictures of docs/veil.md (with --picture, only these): three deciders
+with daily budgets of 8, 4 and 2 kWh, bolder plans, decoys, private choices and tariffs, on the held-out days of four
+houses, SoC carried over midnight. No attacker is involved. All stretches of days and all budgets run in one batch; a
+variant takes about half a minute of one core on UK-DALE 1. The learned manager is trained on the training days of each
+house first, once for each budget.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from meterveil.defenders.veil.planner import Planner, rows_of
 from meterveil.defenders.veil.policy import Logged, Veil
 from meterveil.defenders.veil.situation import Situation
 from meterveil.plots.html import save
-from meterveil.plots.studies import curves_figure
+from meterveil.plots.studies import curves_figure, trade_off_figure
 
 NAME = "veil"
 HOUSES = {
@@ -207,6 +207,7 @@ PANELS = {
     "SoC-neutral cost a day": "soc_neutral_cost",
 }
 """Panel of the picture -> metric; the first two have a logarithmic axis."""
+TITLES = {"ukdale_1": "UK-DALE 1", "redd_2": "REDD 2", "ukdale_2": "UK-DALE 2", "refit_2": "REFIT 2"}
 HEADS = {
     "followed_percent": ("minutes followed", "{:.2f} %"),
     "certified_bits_median": ("bits a day, median", "{:,.1f}"),
@@ -231,7 +232,7 @@ def page_table(table: pd.DataFrame, wanted: Sequence[tuple[str, str]]) -> str:
     return "\n".join(lines)
 
 
-def draw(table: pd.DataFrame, path: Path) -> None:
+def draw_deciders(table: pd.DataFrame, path: Path) -> None:
     """Draw the deciders on UK-DALE 1 against the daily budget."""
     values = table[table["dataset"] == "ukdale_1"].set_index(["row", "metric"])["value"]
     panels: dict[str, dict[str, list[tuple[float, float]]]] = {}
@@ -257,11 +258,29 @@ def write_page(results: Path, page: Path, pictures: Path | None = None) -> None:
         (house, f"{variant}, 8 kWh a day") for house in HOUSES for variant in VARIANTS if variant not in DECIDERS[1:]
     ]
     if pictures:
-        draw(table, pictures / "veil-deciders.png")
+        draw_deciders(table, pictures / "veil-deciders.png")
     text = page.read_text()
     for mark, wanted in (("frontier", frontier), ("variants", others)):
         text = study.put(text, mark, page_table(table, wanted))
     page.write_text(text)
+
+
+def draw_tariffs(results: Path, pictures: Path) -> None:
+    """Draw certified bits against SoC-neutral cost for the three tariffs and all budgets, a panel for each house."""
+    values = study.read(results, NAME).set_index(["dataset", "row", "metric"])["value"].to_dict()
+    lines = {"paper tariff": "planner", "flat tariff": "flat tariff", "half-hourly tariff": "half-hourly tariff"}
+    panels: dict[str, dict[str, list[tuple[float, float, str]]]] = {}
+    for house, title in TITLES.items():
+        for line, variant in lines.items():
+            keys = [(house, f"{variant}, {kwh:g} kWh a day") for kwh in BUDGETS_KWH]
+            if all((*key, "soc_neutral_cost") in values for key in keys):
+                panels.setdefault(title, {})[line] = [
+                    (values[*key, "soc_neutral_cost"], values[*key, "certified_bits_median"], f"{kwh:g} kWh")
+                    for key, kwh in zip(keys, BUDGETS_KWH, strict=True)
+                ]
+    if panels:
+        title = "What the veil tells and what it costs, by tariff and daily budget"
+        save(trade_off_figure(panels, "SoC-neutral cost a day", title), pictures / "veil-tariffs.png", width=760)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -274,6 +293,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if not asked.picture:
         measure(asked)
     write_page(asked.results, asked.page, asked.pictures)
+    draw_tariffs(asked.results, asked.pictures)
 
 
 if __name__ == "__main__":

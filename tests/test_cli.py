@@ -170,10 +170,10 @@ def test_simulate_writes_a_trace_a_summary_and_a_page(meterveil, tmp_path):
     summary = json.loads((folder / "summary.json").read_text())
     moved_kwh = np.abs(trace.battery_w).sum() / 60_000
     assert summary["total"]["throughput_kwh"] == pytest.approx(moved_kwh)
-    assert [row["day"] for row in summary["by_day"]] == ["2024-04-15", "2024-04-16"]
+    assert [row["day"] for row in summary["by_day"]] == ["2024-04-29", "2024-04-30"]
     assert summary["by_day"][1]["soc_end"] == summary["total"]["soc_end"] == trace.soc.iloc[-1]
     assert (summary["seed"], summary["defence"], summary["battery"]["import_limit_w"]) == (5, "flat", None)
-    assert "2024-04-16" in result.output
+    assert "2024-04-30" in result.output
     assert "What a reader finds without the battery (before) and with it (after)" in result.output
     assert "A reader who knows the defence can find more: docs/threat-model.md" in result.output
     kettle = summary["uses_found"]["kettle"]
@@ -192,7 +192,7 @@ def test_without_a_reader_simulate_says_how_to_install_one(meterveil, monkeypatc
 
 
 def test_simulate_says_which_defaults_it_used(meterveil):
-    assert "Using --defence veil, --start 2024-04-15 (default)." in meterveil("simulate").output
+    assert "Using --defence veil, --start 2024-04-29 (default)." in meterveil("simulate").output
     assert "(default)" not in meterveil("simulate", "--defence", "flat", "--start", "2024-04-16").output
 
 
@@ -223,7 +223,7 @@ def test_a_ration_spends_no_more_of_the_budget_than_of_the_day(meterveil):
 
 
 def test_a_battery_that_did_not_move_is_noted(meterveil):
-    words = ("simulate", "--defence", "random", "--seed", "4")  # no decoy falls on that day
+    words = ("simulate", "--defence", "random", "--seed", "4", "--start", "2024-04-15")  # no decoy falls on that day
     assert "the battery did not move" in meterveil(*words).output
     assert "did not move" not in meterveil("simulate", "--defence", "none", "--ration").output
 
@@ -240,7 +240,7 @@ def test_battery_options_and_file_reach_the_battery(meterveil, tmp_path):
 def test_an_own_table_is_simulated_and_its_gap_left_alone(meterveil, tmp_path):
     table = own_table(tmp_path / "mine.csv")
     words = ["--timestamp", "when", "--power", "house_w", "--timezone", "UTC", "--defence", "random"]
-    result = meterveil("simulate", table, *words, "--out", "here")
+    result = meterveil("simulate", table, *words, "--start", "2024-04-15", "--out", "here")
     assert result.exit_code == 0, result.output
     trace = pd.read_parquet("here/trace.parquet")
     assert trace.load_w.isna().sum() == 60

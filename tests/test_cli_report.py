@@ -108,6 +108,8 @@ def test_results_are_queried_as_csv(recorded):
     table = pd.read_csv(StringIO(result.output))
     assert dict(zip(table.defence, table.value, strict=True)) == {"flat": 0.608659, "ours": 0.490167}
     assert "column" in refused("results", "--results", RECORDED, "--where", "row=flat")
+    nothing = refused("results", "--results", RECORDED, "--where", "dataset=redd,house=1,defence=veil,threat=adaptive")
+    assert "no figure meets all conditions" in nothing
     mistyped = refused("results", "--results", RECORDED, "--where", "defence=flat_decoy")
     assert "no defence 'flat_decoy'; did you mean flat_decoys" in " ".join(mistyped.split())
 

@@ -22,7 +22,7 @@ from meterveil.plots.household import coverage_figure, household_figure
 from meterveil.plots.html import Section, figure_html, page, render, save
 from meterveil.plots.look import clock
 from meterveil.plots.simulation import day_figure, days_figure, library_figure
-from meterveil.plots.studies import curves_figure, sides_figure
+from meterveil.plots.studies import curves_figure, sides_figure, trade_off_figure
 
 LIBRARY = Library.of([("kettle", [2000.0, 2500.0, 400.0]), ("lamp", [60.0] * 8)], source="by hand")
 DAY = date(2024, 4, 15)
@@ -250,3 +250,11 @@ def test_sides_have_a_panel_for_each_house_and_metric_and_no_bar_for_an_unknown_
     assert [bar.text for bar in figure.data] == [("107", "178"), ("-0.764", "0.981"), ("166", "347"), ("0.984",)]
     assert figure.data[0].marker.color[1] == figure.data[3].marker.color[0]
     assert [note.text for note in figure.layout.annotations] == ["<b>RMSE</b>", "<b>cost</b>"]
+
+
+def test_points_that_another_budget_beats_in_cost_and_bits_have_no_ring():
+    points = [(0.1, 10.0, "8 kWh"), (0.2, 300.0, "4 kWh"), (0.05, 3000.0, "2 kWh")]
+    panels = {"house": {"flat": points}, "other": {"flat": points[:2], "dear": points[:1]}}
+    traces = trade_off_figure(panels, "cost", "title").data
+    assert [width > 0 for width in traces[0].marker.line.width] == [True, False, True]
+    assert [(trace.name, trace.showlegend) for trace in traces] == [("flat", True), ("flat", False), ("dear", True)]

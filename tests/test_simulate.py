@@ -1,5 +1,6 @@
 """A simulation says what the battery did, what it was asked, and what that comes to."""
 
+import json
 from datetime import date
 
 import numpy as np
@@ -8,7 +9,7 @@ import pytest
 
 from command_line import printed, refused
 from command_line import run as run_command
-from meterveil.bench.simulation import first_day, household_for, simulate
+from meterveil.bench.simulation import day_with_history, first_day, household_for, simulate
 from meterveil.bench.simulation_page import caption, figure_rows
 from meterveil.core.battery import Battery
 from meterveil.core.decoys import Library
@@ -157,6 +158,16 @@ def test_the_first_day_is_the_first_well_known_one():
     assert first_day(patchy) == date(2024, 4, 15)
 
 
+def test_by_default_a_day_with_a_fortnight_of_history_is_simulated_or_else_the_latest():
+    assert day_with_history(household(20), 1) == date(2024, 4, 29)
+    assert day_with_history(household(20), 7) == date(2024, 4, 28)
+    assert day_with_history(household(3), 1) == date(2024, 4, 17)
+    assert day_with_history(household(3), 5) == date(2024, 4, 15)
+    patchy = household(20)
+    patchy.aggregate_w[14 * 1440 : 15 * 1440] = np.nan
+    assert day_with_history(patchy, 1) == date(2024, 4, 30)
+
+
 def test_a_record_without_a_whole_day_has_no_first_day():
     here = household(1)
     short = Household("short", here.minutes[1:], here.aggregate_w[1:])
@@ -223,7 +234,11 @@ def test_a_veil_without_a_day_of_history_says_that_it_starts_from_the_week_that_
 def test_hours_to_protect_are_an_option_and_the_notes_say_what_they_add(tmp_path):
     words = printed(run_command("simulate", "--protect", "evenings", "--out", tmp_path))
     assert "protects 17:00-23:00 and rests in the other hours" in words
-    assert "add at most" in words
+    assert "add to them" in words
+    total = json.loads((tmp_path / "summary.json").read_text())["total"]
+    assert total["protected_bits"] < 1000.0 < total["certified_bits"]
+    assert f"{total['protected_bits']:,.1f}" in words
+    assert "The readings of the protected hours tell at most" in (tmp_path / "day.html").read_text()
     assert "flat has no hours to protect" in refused("simulate", "--defence", "flat", "--protect", "nights")
     assert "'noon' are no hours" in refused("simulate", "--protect", "noon")
 

@@ -32,3 +32,11 @@ def test_own_uses_and_composites_are_made_from_training_days():
     pair = made["composites, usual hours"].library.signatures()[-1]
     assert " and " in pair[0]
     assert pair[1].max() >= max(watts.max() for name, watts in base.signatures() if name in pair[0].split(" and "))
+
+
+def test_spikes_take_the_place_of_signatures():
+    home = synthetic.household(np.random.default_rng(0), days=3)
+    made = kinds(synthetic.decoy_library(), home.aggregate_w.reshape(3, 1440))
+    spikes, signatures = made["spikes of 3 min, usual hours"].dice(10.0), made["library"].dice(10.0)
+    assert (spikes.rate, spikes.spike_rate, spikes.spike_minutes) == (0.0, 10 / 1440, (3,))
+    assert (signatures.rate, signatures.spike_rate) == (10 / 1440, 0.0)

@@ -11,7 +11,7 @@ from typing import NamedTuple, cast
 import numpy as np
 import pandas as pd
 
-from meterveil.bench.simulation import first_day
+from meterveil.bench.simulation import HISTORY_DAYS, first_day
 from meterveil.core.arrays import KWH_PER_W_MINUTE, FloatArray
 from meterveil.core.battery import Battery
 from meterveil.core.executor import Command
@@ -32,8 +32,6 @@ ENOUGH = 0.995
 """Smallest share of minutes that a battery must follow to be enough."""
 
 MOST_DAYS = 30
-HISTORY_DAYS = 14
-"""Most days before the simulated ones that the veil learns the usual load from."""
 YEAR_DAYS = 365
 
 

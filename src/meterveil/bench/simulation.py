@@ -26,6 +26,8 @@ from meterveil.defenders.veil.policy import Logged, Veil
 from meterveil.errors import InputError
 
 _MOST_SYNTHETIC_DAYS = 366
+HISTORY_DAYS = 14
+"""Days before the simulated ones that the veil learns the usual load from, where they are recorded."""
 
 _UNLIMITED = Battery(1e6, 1e9, 1e9, 1.0, 1.0, 0.0, 1.0, *[float("inf")] * 3)
 """Battery without limits: what it delivers is what was requested."""
@@ -82,8 +84,9 @@ def _veil_notes(veil: Veil, certified: Certificate) -> Iterator[str]:
         )
     if hours := spoken_hours(veil.rules.protect):
         yield (
-            f"the battery protects {hours} and rests in the other hours, which show the load; readings of the "
-            f"protected hours add at most {np.median(certified.protected_bits):,.1f} bits a day (median) to them"
+            f"the battery protects {hours} and rests in the other hours, which show the load; bits are those that the "
+            "readings of the protected hours add to them (all readings of a day, the load of the other hours "
+            f"included, take {np.median(certified.bits):,.0f} bits)"
         )
 
 
@@ -122,6 +125,18 @@ def first_day(household: Household) -> date:
     touched, shares = by_day(household.select([]))
     known = dict(zip(touched, shares[0], strict=True))
     return next((day for day in days if known[day] >= WELL_KNOWN), max(days, key=known.__getitem__))
+
+
+def day_with_history(household: Household, days: int) -> date:
+    """Return the first well-known day with a fortnight before it, from which on so many days are recorded.
+
+    In a shorter record it is the latest such day, so that the veil knows as much of the household as there is.
+    """
+    earliest, last = first_day(household), household.days()[-1] - timedelta(days=days - 1)
+    touched, shares = by_day(household.select([]))
+    known = {day for day, share in zip(touched, shares[0], strict=True) if share >= WELL_KNOWN}
+    starts = [day for day in household.days() if day in known and earliest <= day <= last] or [earliest]
+    return next((day for day in starts if day >= earliest + timedelta(days=HISTORY_DAYS)), starts[-1])
 
 
 class _Recorder:

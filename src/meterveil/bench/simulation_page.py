@@ -30,7 +30,7 @@ _COLUMNS = {
     "neutral cost": ("soc_neutral_cost", "z.2f"),
     "clipped min": ("clipped_minutes", ","),
     "RMS W": ("rms_w", ",.0f"),
-    "bits": ("certified_bits", ",.1f"),
+    "bits": ("protected_bits", ",.1f"),
 }
 """Head of a column -> field of the figures and its format."""
 _VISIBLE_W = 50.0
@@ -113,10 +113,12 @@ def caption(run: Run) -> str:
         f"the load peaks at {_kw(run.load_w)}, the meter at {_kw(run.meter_w)}",
     ]
     if run.certificate:
-        bits, missed = float(run.certificate.bits[0, 0]), int(run.certificate.missed[0, 0])
+        certified = run.certificate
+        bits, missed = float(certified.protected_bits[0, 0]), int(certified.protected_missed[0, 0])
+        some = bool(np.any(certified.protected_minutes < certified.minutes))
         words.append(
-            f"the readings of this day tell at most {bits:,.0f} bits about the household, to any reader; "
-            f"the battery could not follow in {missed:,} minutes"
+            f"the readings of {'the protected hours' if some else 'this day'} tell at most {bits:,.0f} bits about the "
+            f"household, to any reader; the battery could not follow in {missed:,} {'of their ' if some else ''}minutes"
         )
     clipped = int(np.sum(run.clipped))
     if clipped and not run.certificate:

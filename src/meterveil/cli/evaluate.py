@@ -201,14 +201,16 @@ def _measure(spec: Spec, tested: Sequence[Defence], houses: Houses, workers: int
         check_unseen(defence, houses[spec.trial.test.key].name, spec.trial.test.days)
         check_recordable(folder, spec, defence)
     measured = []
-    with steps(len(tested) + 1, "attacking") as done:
-        undefended = measure_undefended(spec, houses, workers)
-        done("no defence")
-        for defence in tested:
-            measured.append(measure(undefended, defence, workers))
+    adaptive = len(spec.attackers.get("adaptive", ()))
+    over = [len(spec.names) + 1, *(len(defence.policies) * adaptive + 1 for defence in tested)]  # fits, and scores
+    with steps(sum(over), "attacking") as done:
+        undefended = measure_undefended(spec, houses, workers, lambda job: done(f"{job.name} fitted"))
+        done("no defence", over[0])
+        for number, defence in enumerate(tested, 1):
+            measured.append(measure(undefended, defence, workers, lambda job: done(f"{job.name} fitted")))
             run = run_of(measured[-1])
             results.write(folder, figures_of(measured[-1], run.key), [run])
-            done(defence.name)
+            done(defence.name, sum(over[: number + 1]))
     return measured
 
 

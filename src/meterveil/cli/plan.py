@@ -56,10 +56,10 @@ def plan(
 
     The options of the battery describe yours. No sub-meters are needed.
     """
-    from meterveil.bench.battery_plan import HISTORY_DAYS, MOST_DAYS, span_of
+    from meterveil.bench.battery_plan import MOST_DAYS, span_of
     from meterveil.bench.battery_plan import plan as compare
     from meterveil.bench.battery_plan_page import check_folder, recommended, write_plan
-    from meterveil.bench.simulation import household_for
+    from meterveil.bench.simulation import HISTORY_DAYS, household_for
     from meterveil.cli.tables import show_defaults, show_file, steps
     from meterveil.core.battery import Battery
     from meterveil.core.certificate import Rules, hours_of

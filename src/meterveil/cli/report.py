@@ -67,7 +67,10 @@ def results(
     """Print the measured figures that meet conditions, as CSV."""
     from meterveil.bench import results as table
 
-    sys.stdout.write(table.to_csv(table.query(table.read(results), where)))
+    found = table.query(table.read(results), where)
+    if found.empty:
+        raise InputError(f"no figure meets all conditions of --where {where!r}; leave one out to see the others")
+    sys.stdout.write(table.to_csv(found))
 
 
 def submit(

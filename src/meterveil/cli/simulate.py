@@ -67,7 +67,9 @@ def simulate(
     ration: Annotated[
         bool, typer.Option("--ration", help="Spread the day's energy budget evenly over the day.")
     ] = False,
-    start: Annotated[str | None, typer.Option(help="First day; default: the first with few missing minutes.")] = None,
+    start: Annotated[
+        str | None, typer.Option(help="First day; default: the first with a fortnight of history, else the latest.")
+    ] = None,
     days: Annotated[int, typer.Option(help="Number of days; the charge is carried over midnight.")] = 1,
     house: opt.House = None,
     seed: opt.Seed = 0,
@@ -91,7 +93,7 @@ def simulate(
 
     docs/formats.md shows the files of --battery, --tariff and --library.
     """
-    from meterveil.bench.simulation import defence_for, first_day, household_for
+    from meterveil.bench.simulation import HISTORY_DAYS, day_with_history, defence_for, household_for
     from meterveil.bench.simulation import simulate as run_simulation
     from meterveil.bench.simulation_page import RUN_FILES, write_run
     from meterveil.cli.tables import show_defaults, show_file, steps
@@ -111,8 +113,9 @@ def simulate(
     outputs.folder(folder, RUN_FILES)
     options = opt.reading(timestamp, power, unit, timezone, appliances)
     opt.check_applies(path, house, options)
-    household = household_for(path, house, begin, days, opt.load_source(aggregate), **options)
-    first = begin or first_day(household)
+    drawn_days = days if begin else HISTORY_DAYS + days
+    household = household_for(path, house, begin, drawn_days, opt.load_source(aggregate), **options)
+    first = begin or day_with_history(household, days)
     show_defaults({"--defence": "" if defence else name, "--start": "" if begin else str(first)})
     title = f"{name}, rationed" if ration else name
     policy = Rationed(chosen.policies[0]) if ration else chosen.policies[0]

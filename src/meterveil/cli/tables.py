@@ -83,12 +83,16 @@ def progress(**options: Any) -> Progress:
 
 @contextmanager
 def steps(total: int, description: str, is_shown: bool = True) -> Iterator[Callable[..., None]]:
-    """Show a bar of `total` steps; call the function that is returned after each, with a name or without."""
+    """Show a bar of `total` steps; call the function that is returned after each, with a name or without.
+
+    Where steps may be left out (stored fits), tell it how many are over.
+    """
     with progress(disable=not is_shown) as bar:
         task = bar.add_task(description, total=total)
 
-        def on_done(name: str = "") -> None:
-            bar.update(task, advance=1, description=f"{description}, done: {name}" if name else description)
+        def on_done(name: str = "", over: int | None = None) -> None:
+            count: dict[str, Any] = {"advance": 1} if over is None else {"completed": over}
+            bar.update(task, description=f"{description}, done: {name}" if name else description, **count)
 
         yield on_done
 

@@ -132,13 +132,17 @@ def connection(battery: Battery, load_w: FloatArray) -> Connection:
 
 
 def deliver(
-    battery: Battery, state: BatteryState, request_w: FloatArray, allowed: Connection
+    battery: Battery,
+    state: BatteryState,
+    request_w: FloatArray,
+    allowed: Connection,
+    room: tuple[FloatArray, FloatArray] | None = None,
 ) -> tuple[BatteryState, Delivery]:
-    """Do the same as `step` with known limits of the connection."""
+    """Do the same as `step` with known limits of the connection, and with `room_w` where it is known already."""
     unclear = allowed.unknown | np.isnan(request_w)
     wanted_w = np.minimum(np.maximum(request_w, allowed.lowest_w), allowed.highest_w)
     wanted_w[unclear] = 0.0
-    discharge_w, charge_w = room_w(battery, state)
+    discharge_w, charge_w = room_w(battery, state) if room is None else room
     power_w = np.minimum(np.maximum(wanted_w, -discharge_w), charge_w)
     stored_w = power_w * np.where(
         power_w > 0.0, battery.charge_efficiency, 1.0 / np.asarray(battery.discharge_efficiency)

@@ -84,11 +84,13 @@ def tick(
     replay: Replay,
     load_w: FloatArray,
     allowed: Connection | None = None,
+    room: tuple[FloatArray, FloatArray] | None = None,
 ) -> tuple[BatteryState, Replay, FloatArray]:
     """Carry every running command on by one minute; return the battery power, (batch,).
 
     A command of which nothing can be delivered in its first minute is infeasible and ends with it (D4).
-    `allowed` is `battery.connection` of this load, for callers that know a whole day's loads at once.
+    `allowed` is `battery.connection` of this load, for callers that know a whole day's loads at once, and `room` is
+    `battery.room_w` of this state.
     """
     command, elapsed, running = replay
     past_end = library.watts.shape[1] - 1
@@ -96,7 +98,7 @@ def tick(
     profile_w = command.level_w + command.sign * signature_w
     request_w = (profile_w - command.hold * load_w) * running
     allowed = bt.connection(battery, load_w) if allowed is None else allowed
-    state, delivery = bt.deliver(battery, state, request_w, allowed)
+    state, delivery = bt.deliver(battery, state, request_w, allowed, room)
     stillborn = (elapsed == 0) & (delivery.power_w == 0.0) & (request_w != 0.0)
     elapsed = elapsed + running
     running = running & ~delivery.ended & ~stillborn & (elapsed < command.minutes)

@@ -36,6 +36,7 @@ class View(NamedTuple):
     chance: FloatArray  # (batch, 2) independent uniform numbers in [0, 1): the only randomness
     waits: BoolArray  # (batch,) needs a command; commands for the others are ignored
     allowed: Connection | None = None  # `battery.connection` of the load, where it is known already
+    room: tuple[FloatArray, FloatArray] | None = None  # `battery.room_w` of the state, where it is known already
 
 
 class Policy(Protocol):
@@ -102,10 +103,11 @@ def advance(
     load_w, clock, price, new_day, chance, allowed = minute
     state = bt.start_day(control.state, new_day)
     waits = ~control.replay.running
-    view = View(battery, library, state, load_w, control.meter_w, clock, price, chance, waits, allowed)
+    room = bt.room_w(battery, state)
+    view = View(battery, library, state, load_w, control.meter_w, clock, price, chance, waits, allowed, room)
     command, memory = policy.decide(view, control.memory)
     replay = executor.issue(control.replay, command)
-    state, replay, power_w = executor.tick(battery, library, state, replay, load_w, allowed)
+    state, replay, power_w = executor.tick(battery, library, state, replay, load_w, allowed, room)
     return Control(state, replay, memory, load_w + power_w), power_w
 
 

@@ -221,6 +221,7 @@ class Figures(NamedTuple):
     clipped_minutes: int
     rms_w: float  # root mean square of the battery power: how far the meter is from the truth
     certified_bits: float | None  # most that a day of readings tells, median of the days; None without a certificate
+    protected_bits: float | None  # the same of the protected hours, which are the whole day unless hours are named
 
 
 def figures(run: Run) -> Figures:
@@ -239,4 +240,5 @@ def figures(run: Run) -> Figures:
         clipped_minutes=int(np.sum(run.clipped)),
         rms_w=float(np.sqrt(np.mean(run.battery_w**2))),
         certified_bits=float(np.median(run.certificate.bits)) if run.certificate else None,
+        protected_bits=float(np.median(run.certificate.protected_bits)) if run.certificate else None,
     )

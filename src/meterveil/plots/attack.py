@@ -177,9 +177,10 @@ def reading_figure(
         if metric in prior:
             panels.add_hline(prior[metric], row=row, col=1, **_level("prior", f"prior {_BLIND}", row == 1))
     panels.update_yaxes(rangemode="tozero")
-    figure = look.figure_of(panels, title, 150 * len(shown) + 170)
+    panels.update_xaxes(tickangle=-40, row=len(shown))  # below the names, which slant on a phone, is the legend
+    figure = look.figure_of(panels, title, 150 * len(shown) + 210)
     return figure.update_layout(
-        barmode="group", bargap=0.25, legend_y=-0.09, legend_yanchor="top", margin_b=120, hovermode="closest"
+        barmode="group", bargap=0.25, legend_y=-0.17, legend_yanchor="top", margin_b=160, hovermode="closest"
     )
 
 

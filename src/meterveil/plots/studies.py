@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
-from math import isnan
 
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
@@ -78,7 +78,7 @@ def sides_figure(
     figure = make_subplots(len(houses), len(digits), vertical_spacing=0.16, subplot_titles=heads)
     for row, (house, metrics) in enumerate(houses.items(), start=1):
         for column, (metric, places) in enumerate(digits.items(), start=1):
-            bars = {side: value for side, value in metrics.get(metric, {}).items() if not isnan(value)}
+            bars = {side: value for side, value in metrics.get(metric, {}).items() if not math.isnan(value)}
             trace = go.Bar(
                 x=list(bars),
                 y=list(bars.values()),
@@ -95,3 +95,53 @@ def sides_figure(
     figure.update_xaxes(tickfont_size=11)
     look.figure_of(figure, title, 120 + 240 * len(houses))
     return figure.update_layout(bargap=0.25, hovermode="closest")
+
+
+def trade_off_figure(
+    panels: Mapping[str, Mapping[str, Sequence[tuple[float, float, str]]]], axis: str, title: str
+) -> go.Figure:
+    """Draw panel -> line -> points (cost, bits, label), cost to the right and bits upwards: the best is low and left.
+
+    Bits have a logarithmic axis. A ring marks the points that no other point of their line beats in both.
+    """
+    figure = look.stacked(look.bold(panels), 0.06, shared_xaxes=True)
+    names = list(dict.fromkeys(name for lines in panels.values() for name in lines))
+    colours, sides = look.colours_of(names), ("top left", "top right", "bottom right")
+    unseen = set(names)
+    for row, lines in enumerate(panels.values(), start=1):
+        for name, points in lines.items():
+            cost, bits, label = zip(*points, strict=True)
+            best = [not any(_beats(other[:2], point[:2]) for other in points) for point in points]
+            trace = go.Scatter(
+                x=cost,
+                y=bits,
+                text=label,
+                name=name,
+                legendgroup=name,
+                showlegend=name in unseen,
+                mode="lines+markers+text",
+                textposition=sides[names.index(name) % len(sides)],
+                textfont={"size": 11, "color": colours[name]},
+                marker={
+                    "color": colours[name],
+                    "size": 9,
+                    "line": {"color": look.INK, "width": [1.8 * ok for ok in best]},
+                },
+                line={"color": colours[name], "width": 1.2},
+                cliponaxis=False,
+                hovertemplate="%{text}: %{x:.3f} a day, %{y:,.0f} bits<extra></extra>",
+            )
+            figure.add_trace(trace, row, 1)
+            unseen.discard(name)
+        every = [math.log10(bits) for points in lines.values() for _, bits, _ in points]
+        figure.update_yaxes(
+            type="log", dtick=1, range=[min(every) - 0.4, max(every) + 0.5], title_text="bits a day", row=row, col=1
+        )
+    figure.update_xaxes(title_text=axis, row=len(panels), col=1)
+    return look.figure_of(figure, title, 210 * len(panels) + 150).update_layout(
+        margin_b=60, margin_t=110, legend_y=1.03, hovermode="closest"
+    )
+
+
+def _beats(one: tuple[float, float], other: tuple[float, float]) -> bool:
+    return one != other and one[0] <= other[0] and one[1] <= other[1]

@@ -79,9 +79,9 @@ class Dice:
         self, running: Running, library: Library, minute_of_day: IntArray, quiet: BoolArray, chance: FloatArray
     ) -> Running:
         """Carry the timetable on by a minute; no decoy starts where `quiet`: a choice uses that random number."""
-        none = np.full_like(running.signature, library.size)
         if self.off:
-            return Running(none, np.zeros_like(none), np.zeros_like(none))
+            return running
+        none = np.full_like(running.signature, library.size)
         before = np.where(running.signature < 0, none, running.signature)
         elapsed = running.elapsed + 1
         runs = (before < library.size) & (elapsed < library.lengths[before])

@@ -295,7 +295,7 @@ def probabilities(scores: FloatArray, epsilon: float) -> FloatArray:
 def _reachable(view: View) -> tuple[FloatArray, FloatArray]:
     """Return the least and the most battery power that every limit allows in this minute, (batch,)."""
     allowed = bt.connection(view.battery, view.load_w) if view.allowed is None else view.allowed
-    discharge_w, charge_w = bt.room_w(view.battery, view.state)
+    discharge_w, charge_w = bt.room_w(view.battery, view.state) if view.room is None else view.room
     return np.maximum(allowed.lowest_w, -discharge_w), np.minimum(allowed.highest_w, charge_w)
 
 
@@ -322,8 +322,9 @@ class Logged:
         """Let the veil decide."""
         command, memory = self.veil.decide(view, memory)
         level_w = np.where(self.veil.rules.protected(view.minute_of_day), self.veil.levels_w[memory.level], np.nan)
+        if not self.log:
+            self.spike_w = spike_height_w(view.battery).reshape(-1, 1)
         self.log.append((level_w, memory.decoy_w, memory.spike))
-        self.spike_w = spike_height_w(view.battery).reshape(-1, 1)
         return command, memory
 
     def certificate(self, scenario: Scenario, trace: Trace) -> Certificate:
