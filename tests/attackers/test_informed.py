@@ -67,7 +67,7 @@ def test_an_inversion_of_ones_own_takes_the_place_of_the_policys():
 def test_networks_are_used_only_where_they_read_more_than_chance_gives():
     day = np.repeat(np.arange(6), 2)
     truth = np.zeros((12, 8), dtype=bool)
-    truth[day < 2, :4] = True  # an appliance that runs on two of six days
+    truth[day == 0, :4] = True  # an appliance that runs on one of six days
     seen, habits = np.ones_like(truth), np.tile([0.5, 0.5, -1.0, -1.0, -1.0, -1.0, 0.5, 0.5], (12, 1))
     well = np.where(truth, 3.0, -3.0)
     lucky = np.where((day == 0)[:, None], well, np.where((day == 3)[:, None], 2.0, habits))

@@ -7,7 +7,7 @@ new days: appliances are exchanged between days and moved in time, and the defen
 random numbers of its own. Only the load and the random numbers of the test days are unknown to it. Three
 networks, each validated on other days, are averaged.
 The prior's log-odds are added to the network's output. How much of the network is used beside the prior is
-chosen for each appliance on validation days: none of it where the gain is within its standard error.
+chosen for each appliance on validation days: none of it where the gain may be chance.
 """
 
 from __future__ import annotations
@@ -264,9 +264,8 @@ class Informed:
         """Choose shares and thresholds on validation days, whose numbers are `day`, (batch,).
 
         The share has the least cross-entropy, which varies less on few days than F1. The networks are used where
-        they are better than the prior by F1 and by cross-entropy, each by more than its standard error: a smaller
-        gain may be chance, and would make this attacker read less than the prior elsewhere. Two standard errors
-        would refuse appliances that run on few of the days, however well they are read.
+        they are better than the prior beyond chance: a smaller gain would make this attacker read less than the
+        prior elsewhere.
         """
         outputs = [read(*pair) for pair in zip(networks, validations, strict=True)]
         state, power = (np.concatenate([part.numpy() for part in parts]) for parts in zip(*outputs, strict=True))
@@ -299,12 +298,16 @@ class _Option(NamedTuple):
     loss: FloatArray  # (day,) cross-entropy, summed over the known minutes
 
     def exceeds(self, other: _Option) -> bool:
-        """Tell whether this option is better than another one by more than the standard error over days."""
+        """Tell whether F1 is better by more than its standard error over days, and the cross-entropy by half of its.
+
+        A whole standard error of the cross-entropy would refuse an appliance that runs on one of the days only,
+        however well it is read.
+        """
         days = len(self.loss)
         f1_error = np.sqrt(max(days - 1, 0)) * np.std(self.f1_without_each - other.f1_without_each)  # jackknife
         gain = other.loss - self.loss
         loss_error = np.std(gain) / np.sqrt(max(days - 1, 1))
-        return bool(self.f1 - other.f1 > f1_error and gain.mean() > loss_error)
+        return bool(self.f1 - other.f1 > f1_error and gain.mean() > 0.5 * loss_error)
 
 
 def _option(share: float, logit: FloatArray, truth: BoolArray, seen: BoolArray, day: IntArray) -> _Option:
