@@ -37,11 +37,9 @@ class BatchVecEnv(VecEnv):
             raise InputError(f"{attr_name} is shared by all slots; set it without indices")
         setattr(self, attr_name, value)
 
-    def env_method(
-        self, method_name: str, *method_args: Any, indices: VecEnvIndices = None, **method_kwargs: Any
-    ) -> list[Any]:
+    def env_method(self, method_name: str, *args: Any, indices: VecEnvIndices = None, **kwargs: Any) -> list[Any]:
         """Call a method of the batch, such as `action_masks`, and return each slot's part."""
-        parts = getattr(self, method_name)(*method_args, **method_kwargs)
+        parts = getattr(self, method_name)(*args, **kwargs)
         return [parts[slot] for slot in self._get_indices(indices)]
 
     def env_is_wrapped(self, wrapper_class: type[Any], indices: VecEnvIndices = None) -> list[bool]:
