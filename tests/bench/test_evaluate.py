@@ -18,6 +18,7 @@ from meterveil.bench.figures import check_recordable, figures_of, gap_figures, g
 from meterveil.bench.trial import HouseDays, protocol_trial, synthetic_trial
 from meterveil.core.arrays import KWH_PER_W_MINUTE
 from meterveil.core.battery import Battery
+from meterveil.core.decoys import Library
 from meterveil.core.tariff import PAPER_TARIFF
 from meterveil.data.load import load
 from meterveil.data.protocols import REDD_HOUSE2
@@ -349,7 +350,7 @@ def test_recorded_figures_come_out_again_to_the_digit(real_data):
 
 
 def test_runs_bring_their_own_signatures_battery_and_tariff(home, setup, tmp_path):
-    library = setup.library.subset([0, 1, 2])
+    library = Library.of(setup.library.signatures()[:3], setup.library.source)
     small = {"capacity_kwh": 2.0}
     runs = [write_run(tmp_path / name, home.name, (), library=library, battery=small) for name in "ab"]
     defences = find_defences([str(run) for run in runs])
