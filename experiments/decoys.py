@@ -74,7 +74,7 @@ class Kind(NamedTuple):
     """Lengths of spikes at the battery's power, in place of signatures."""
 
     def dice(self, rate: float) -> Dice:
-        """Return so many decoys a day."""
+        """Return the dice that draw `rate` decoys a day."""
         if self.spike_minutes:
             return Dice(0.0, self.hours, rate / 1440, self.spike_minutes)
         return Dice(rate / 1440, self.hours)
@@ -224,7 +224,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = study.options(__doc__ or "")
     parser.add_argument("--on", nargs="+", default=list(TITLES), choices=list(TITLES))
     parser.add_argument("--attackers", nargs="+", default=["co", "fhmm"], help="fixed attackers")
-    parser.add_argument("--many", action="store_true", help="only measure 16 decoys a day on held-out days")
+    parser.add_argument("--many", action="store_true", help="measure 16 decoys a day on held-out days only")
     parser.add_argument("--remedies", action="store_true", help="with --many: measure the remedies instead")
     parser.add_argument("--most-days", type=int, default=42, help="most held-out days to read")
     parser.add_argument("--seeds", type=int, default=5, help="seeds of the dice")

@@ -191,7 +191,7 @@ def load_figures(workspace: Workspace) -> list[dict[str, Any]]:
 def _mean_figures(workspace: Workspace, dataset: str) -> list[dict[str, Any]]:
     """Compare the mean of each appliance on the paper's test days with the highest that its tables allow.
 
-    The sum of all sub-meters at hand is one more source of the load.
+    The sum of all available sub-meters is one more source of the load.
     """
     protocol, highest = PROTOCOLS[dataset], fingerprint.highest_means(dataset)
     every = workspace.household(dataset, protocol.house).day(protocol.test[0]).appliances_w.values()

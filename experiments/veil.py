@@ -127,12 +127,12 @@ def measure(asked: argparse.Namespace) -> None:
             veil, tariff = VARIANTS[variant]
             setup = Setup(read_library(asked.library), Battery(), TARIFFS[tariff])
             fitted = cast(Veil, knowing(veil, [only_days(home, protocol.training)], setup))
-            if variant in LEARNED:
-                fitted, seconds = managed(fitted, home, protocol.training, setup, LEARNED[variant])
-            rows = list(figures(fitted, setup, home, days, house, variant))
-            trained = {}
+            trained, seconds = {}, None
             if variant in LEARNED:
                 trained = {"manager": asdict(LEARNED[variant])}
+                fitted, seconds = managed(fitted, home, protocol.training, setup, LEARNED[variant])
+            rows = list(figures(fitted, setup, home, days, house, variant))
+            if seconds is not None:
                 rows += [{**rows[0], "metric": "training_seconds", "value": seconds}]
             settings = {
                 "defence": "veil",

@@ -141,7 +141,7 @@ def test_an_altered_unfinished_or_foreign_run_is_refused(run, tmp_path):
         load_trained(folder)
     document = json.loads((folder / RUN).read_text())
     (folder / RUN).write_text(json.dumps({**document, "status": "unfinished"}))
-    with pytest.raises(InputError, match="is not finished; train on with `resume`"):
+    with pytest.raises(InputError, match="is not finished; continue it with `resume`"):
         load_trained(folder)
     (folder / RUN).write_text("{}")
     with pytest.raises(InputError, match="holds no training"):

@@ -113,7 +113,7 @@ def load_trained(folder: Path) -> TrainedRun:
     """Read a finished run of any method; a missing, foreign or altered file is refused."""
     document = read_document(folder)
     if document["status"] != FINISHED:
-        raise InputError(f"the training in {folder} is not finished; train on with `resume`")
+        raise InputError(f"the training in {folder} is not finished; continue it with `resume`")
     replays = document["format"] == MANAGER_FORMAT
     try:
         weights = (folder / POLICY).read_bytes()

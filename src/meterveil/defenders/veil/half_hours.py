@@ -16,8 +16,11 @@ from meterveil.core.certificate import DAY_MINUTES, GRID, READING_BITS, SLOT_MIN
 from meterveil.core.tariff import DEGRADATION_PER_KWH
 from meterveil.defenders.veil.situation import SLOTS
 
-EVENT_BITS = 3.0 + math.log2(DAY_MINUTES)
+_TIME_BITS = math.log2(DAY_MINUTES)
+_EVENT_BITS = 3.0 + _TIME_BITS
 """Bits of an event's kind and first minute, and one for the number of events."""
+_STRETCH_BITS = _EVENT_BITS + _TIME_BITS
+"""The same with the length of a missed stretch."""
 
 
 class Tables(NamedTuple):
@@ -107,7 +110,7 @@ def block(
     cost, bits, missed, moved = (np.zeros(len(slot)) for _ in range(4))
     lasted, rescued = np.zeros(len(slot), np.int64), np.zeros(len(slot), np.bool_)
     stuck = np.zeros(len(slot), np.bool_)
-    row, number = np.arange(len(slot)), len(rules.menu_w)
+    row, levels = np.arange(len(slot)), len(rules.menu_w)
     while len(row):
         at = day[row], slot[row], choice[row]
         move, draw, minutes, large, large_minutes, runs, open_bits = (part[at] for part in tables)
@@ -115,7 +118,7 @@ def block(
         gone = np.where(saves, large, 0.0)
         move, draw = move - gone, draw - gone
         lost = np.where(saves, large_minutes, 0.0)
-        told = lost * rules.grid_bits + np.where(saves, runs, 0.0) * (EVENT_BITS + math.log2(DAY_MINUTES))
+        leaked = lost * rules.grid_bits + np.where(saves, runs, 0.0) * _STRETCH_BITS
         share = np.minimum(left[row] / np.maximum(move, 1e-9), 1.0)
         draw, charge = draw * share, (move - draw) * share
         end = stored[row] + charge * limits.charge_efficiency - draw / limits.discharge_efficiency
@@ -125,13 +128,13 @@ def block(
         draw, charge = draw - lack, charge - spare
         idle = SLOT_MINUTES * (1.0 - share)
         fails = (unmet + idle) > 0.5
-        told += unmet * rules.grid_bits + idle * READING_BITS + open_bits
-        told += (fails & ~stuck[row]) * (EVENT_BITS + math.log2(DAY_MINUTES))
+        leaked += unmet * rules.grid_bits + idle * READING_BITS + open_bits
+        leaked += (fails & ~stuck[row]) * _STRETCH_BITS
         stuck[row] = fails
         stored[row] = np.clip(end, 0.0, limits.range_kwh)
         left[row] -= charge + draw
         cost[row] += (price[slot[row]] - price.min()) * (charge - draw) + DEGRADATION_PER_KWH * (charge + draw)
-        bits[row] += told
+        bits[row] += leaked
         missed[row] += lost + unmet + idle + np.where(open_bits > 0.0, SLOT_MINUTES, 0.0)
         moved[row] += charge + draw
         lasted[row] += 1
@@ -139,12 +142,12 @@ def block(
         midnight = row[slot[row] == SLOTS]
         slot[midnight], left[midnight], stuck[midnight] = 0, limits.budget_kwh[midnight], False
         row = row[~scheduled[slot[row]]]
-        late = (lasted[row] >= limits.rescue_slots) & (choice[row] < number) & (left[row] > 0.0)
+        late = (lasted[row] >= limits.rescue_slots) & (choice[row] < levels) & (left[row] > 0.0)
         at = day[row], slot[row], choice[row]
         draws, charges = tables.drawn_kwh[at] > 0.0, tables.moved_kwh[at] > tables.drawn_kwh[at]
         low, high = stored[row] < limits.rescue_kwh, limits.range_kwh - stored[row] < limits.rescue_kwh
         due = late & ((low & draws) | (high & charges))
         rescued[row[due]] = True
         row = row[~due]
-    bits += rescued * (EVENT_BITS + math.log2(rules.choices))
+    bits += rescued * (_EVENT_BITS + math.log2(rules.choices))
     return Homes(slot, stored, left), Block(cost, bits, lasted, rescued, missed, moved)

@@ -1,7 +1,7 @@
 """Training of the veil's learned manager by PPO, from the household's own meter alone.
 
-Thousands of households live side by side in the model of `half_hours`: their days are those of the household, scaled
-and recombined block by block. The reward needs no probe and no attacker: minus the certified bits, minus the cost.
+Hundreds of households are simulated side by side in the model of `half_hours`: their days are those of the household,
+scaled and recombined block by block. The reward needs no probe and no attacker: minus certified bits, minus cost.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from meterveil.errors import InputError
 
 KBITS = 1000.0
 """Bits that count as much as one unit of money where lambda is 0.5."""
-_TRIAL = 12
+_TRIAL_DECISIONS = 12
 """Decisions by the plan that show how large rewards usually are."""
 RECOMBINED = 0.5
 """Share of the blocks within a day that follow another day's load than the block before."""
@@ -69,7 +69,7 @@ class Round:
 class VeiledHouseholds(BatchVecEnv):
     """Parallel households that choose from the veil's menu; a step leads to the next decision.
 
-    Each household keeps one kind of days: a scale of the load and a record of recent days, drawn once. They live on
+    Each household keeps one kind of days: a scale of the load and a record of recent days, drawn once. They go on
     without end, so that the charge of a midnight is worth what later days make of it.
     """
 
@@ -130,24 +130,24 @@ class VeiledHouseholds(BatchVecEnv):
         A heavy load costs many bits a day; without units the other kinds would hardly be learned.
         """
         squares = np.zeros(self._kinds)
-        for _ in range(_TRIAL):
+        for _ in range(_TRIAL_DECISIONS):
             self._actions = self._plan_scores().argmax(axis=1)
             reward = self.step_wait()[1]
             squares += np.bincount(self._kind, reward**2, minlength=self._kinds)
-        counts = np.bincount(self._kind, minlength=self._kinds) * _TRIAL
+        counts = np.bincount(self._kind, minlength=self._kinds) * _TRIAL_DECISIONS
         return np.asarray(np.maximum(np.sqrt(squares / np.maximum(counts, 1)), 1e-3)[self._kind])
 
     def step_wait(self) -> VecEnvStepReturn:
         """Hold every household's choice until its next decision."""
         kept_kwh = self._kept_kwh[self._kind, self.homes.slot, self._actions]
-        self.homes, found = block(
+        self.homes, played = block(
             self._tables, self.rules, self.limits, self.price, self.homes, self._day, self._actions, kept_kwh
         )
-        self.lasted = found.slots
-        changes = ~found.rescued & ((self.homes.slot == 0) | (self._rng.random(self.num_envs) < RECOMBINED))
+        self.lasted = played.slots
+        changes = ~played.rescued & ((self.homes.slot == 0) | (self._rng.random(self.num_envs) < RECOMBINED))
         self._day = np.where(changes, self._drawn_days(), self._day)
-        reward = -self._weight * found.bits / KBITS - (1.0 - self._weight) * found.cost
-        self.totals += [found.slots.sum() / SLOTS, found.bits.sum(), found.cost.sum(), found.missed_minutes.sum()]
+        reward = -self._weight * played.bits / KBITS - (1.0 - self._weight) * played.cost
+        self.totals += [played.slots.sum() / SLOTS, played.bits.sum(), played.cost.sum(), played.missed_minutes.sum()]
         never = np.zeros(self.num_envs, dtype=np.bool_)
         return self._observe(), (reward / self._unit).astype(np.float32), never, [{} for _ in never]
 
