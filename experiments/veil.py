@@ -127,7 +127,8 @@ def measure(asked: argparse.Namespace) -> None:
             veil, tariff = VARIANTS[variant]
             setup = Setup(read_library(asked.library), Battery(), TARIFFS[tariff])
             fitted = cast(Veil, knowing(veil, [only_days(home, protocol.training)], setup))
-            trained, seconds = {}, None
+            trained: dict[str, Any] = {}
+            seconds: float | None = None
             if variant in LEARNED:
                 trained = {"manager": asdict(LEARNED[variant])}
                 fitted, seconds = managed(fitted, home, protocol.training, setup, LEARNED[variant])
