@@ -299,7 +299,7 @@ def latex(rows: Sequence[Sequence[str]], caption: str) -> str:
 def _f1_and_leak(entry: Mapping[str, Any] | None) -> str:
     if entry is None:
         return ""
-    leak = UNDERTRAINED if entry["status"] == UNDERTRAINED else f"{100 * entry['leak']:.0f}\u00a0%"
+    leak = UNDERTRAINED if entry["status"] == UNDERTRAINED else f"{100 * entry['leak']:z.0f}\u00a0%"
     return f"{entry['adaptive']:.2f} ({leak})"
 
 
