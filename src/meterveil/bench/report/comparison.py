@@ -238,7 +238,7 @@ def missing(whole: pd.DataFrame) -> pd.DataFrame:
         for entry in choose()
         if (*entry.cell.columns.values(), entry.cell.threat) not in known
     ]
-    frame = pd.DataFrame(entries, columns=["table", "dataset", "threat", "rows"])
+    frame = pd.DataFrame(entries, columns=["table", "dataset", "threat", "rows"]).drop_duplicates()
     grouped = frame.groupby(["table", "dataset", "threat"], sort=False)["rows"].agg("; ".join).reset_index()
     commands = [command(row["table"], row["dataset"], row["threat"]) for row in records(grouped)]
     return grouped.assign(command=commands)
