@@ -115,7 +115,7 @@ def _cell(values: pd.DataFrame, name: str, count: int) -> str:
     if (name, count, "f1") not in values.index:
         return ""
     f1, low, high = (values[column].loc[name, count, "f1"] for column in ("value", "low", "high"))
-    return f"{f1:.2f} [{low:.2f}, {high:.2f}], {values['value'].loc[name, count, 'f1_leak']:.0%}"
+    return f"{f1:.2f} [{low:.2f}, {high:.2f}], {values['value'].loc[name, count, 'f1_leak']:z.0%}"
 
 
 def main() -> None:
