@@ -40,8 +40,13 @@ def check_recorded(household: Household, days: Iterable[date]) -> None:
                 f"{household.name} does not record {day} from midnight to midnight; "
                 f"it records {min(recorded, default=None)} to {max(recorded, default=None)}"
             )
-        if np.isnan(household.day(day).aggregate_w).all():
-            raise InputError(f"{household.name} has no aggregate reading on {day}; choose another day")
+        known = household.day(day)
+        if np.isnan(known.aggregate_w).all():
+            silent = [name for name, watts in known.appliances_w.items() if np.isnan(watts).all()]
+            remedy = "choose another day"
+            if silent and household.aggregate != "mains":
+                remedy = f"its sum needs sub-meters that read nothing: leave {', '.join(silent)} out with --appliances"
+            raise InputError(f"{household.name} has no aggregate reading on {day}; {remedy}")
 
 
 def day_coverage(household: Household) -> dict[date, float]:
