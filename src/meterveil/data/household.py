@@ -149,6 +149,13 @@ class Household:
             return self.metered_by_submeters()
         return self.metered_actively() if aggregate == "active" else self
 
+    def remedy(self) -> str:
+        """Say what to do about a record without a reading of the load."""
+        silent = [name for name, watts in self.appliances_w.items() if np.isnan(watts).all()]
+        if self.aggregate == "mains" or not silent:
+            return "choose other days"
+        return f"its sum needs sub-meters that read nothing: leave {', '.join(silent)} out with --appliances"
+
     def _slice(self, part: slice) -> Household:
         appliances = {name: watts[part] for name, watts in self.appliances_w.items()}
         return replace(self, minutes=self.minutes[part], aggregate_w=self.aggregate_w[part], appliances_w=appliances)

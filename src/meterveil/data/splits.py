@@ -42,11 +42,7 @@ def check_recorded(household: Household, days: Iterable[date]) -> None:
             )
         known = household.day(day)
         if np.isnan(known.aggregate_w).all():
-            silent = [name for name, watts in known.appliances_w.items() if np.isnan(watts).all()]
-            remedy = "choose another day"
-            if silent and household.aggregate != "mains":
-                remedy = f"its sum needs sub-meters that read nothing: leave {', '.join(silent)} out with --appliances"
-            raise InputError(f"{household.name} has no aggregate reading on {day}; {remedy}")
+            raise InputError(f"{household.name} has no aggregate reading on {day}; {known.remedy()}")
 
 
 def day_coverage(household: Household) -> dict[date, float]:
