@@ -300,7 +300,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             replace(c, masked=m, preset=p) for c in screened(set()) for m in (False, True) for p in MANAGER_PRESETS
         ]
         finalists = best(every, scores(options.results, "_".join(BOTH)), FINALISTS)
-        probed = [replace(c, probe="transformer", masked=c.masked or c.skips, skips=False) for c in finalists]
+        probed = [replace(candidate, probe="transformer") for candidate in finalists]
         _on_both(workspace, options.results, probed, options.seeds)
     if "batteries" in steps:
         figures = battery_figures(workspace, options.seeds)

@@ -102,6 +102,10 @@ class Defence:
         )
         return replace(self, policies=policies, trainings=trainings)
 
+    def masked(self) -> Defence:
+        """Return the defence with managers that choose only among idling and actions that move energy."""
+        return replace(self, policies=tuple(replace(cast(ManagerPolicy, p), masked=True) for p in self.policies))
+
     def seeds(self, asked: int) -> int:
         """Return the number of seeds to measure with: one per training where there are several."""
         return len(self.policies) if len(self.policies) > 1 else asked

@@ -38,6 +38,8 @@ class DefenceSpec:
     """With `random_equal`, the training whose throughput it moves (D8)."""
     signatures: str = "main"
     """Name of a part of the signature library; `main` is all of it."""
+    acts_masked: bool = False
+    """Let a manager that was trained without a mask choose only among idling and actions that move energy."""
 
 
 OURS = manager_settings("fast")
