@@ -28,7 +28,7 @@ import numpy as np
 from experiments import study
 from meterveil.bench import fingerprint, reported
 from meterveil.bench.fingerprint import Reading
-from meterveil.bench.reproduce.experiments import AS_PUBLISHED, AS_PUBLISHED_LOAD, BOTH, TABLES, Changes
+from meterveil.bench.reproduce.experiments import AS_PUBLISHED, AS_PUBLISHED_LOAD, BOTH, DEFENCES, TABLES, Changes
 from meterveil.bench.reproduce.runner import Task, do
 from meterveil.bench.reproduce.steps import ProbeSpec, TrainingSpec
 from meterveil.bench.reproduce.workspace import Workspace, built_library
@@ -214,7 +214,8 @@ def battery_figures(workspace: Workspace, seeds: int) -> list[dict[str, Any]]:
     """
     table = reported.figures("battery_sensitivity")
     printed = table[table["metric"] == "aggregate_delta_rmse_w"].set_index("label")["paper"]
-    policies = [trained(workspace, "ukdale", AS_PUBLISHED, seed) for seed in range(seeds)]
+    masked = DEFENCES["as_published"].acts_masked
+    policies = [replace(trained(workspace, "ukdale", AS_PUBLISHED, n), masked=masked) for n in range(seeds)]
     aggregate = AS_PUBLISHED_LOAD["ukdale"]
     rows = [row for row in TABLES["battery_sensitivity"].rows if row.label in printed]
     errors_w = {
