@@ -95,7 +95,7 @@ def side_by_side(table: pd.DataFrame) -> str:
 
 
 def by_attacker(table: pd.DataFrame) -> str:
-    """Write the headlines of each attacker alone, over the appliances that paper and data share."""
+    """Write the headlines of each attacker alone and of all together, over the appliances that paper and data share."""
     rows = []
     for dataset in BOTH:
         printed = reported.cases(dataset)
@@ -104,13 +104,13 @@ def by_attacker(table: pd.DataFrame) -> str:
             words: _cases(_recorded(table, dataset, name)) for words, name in MEASURED.items()
         }
         appliances = set.intersection(*(set(cases["appliance"]) for cases in sides.values()))
-        for attacker in PAPER_SIX:
-            known = [
-                cases[(cases["attacker"] == attacker) & cases["appliance"].isin(appliances)] for cases in sides.values()
-            ]
-            if all(len(cases) for cases in known):
-                cells = [_headline(cases, metric) for metric in ("rmse", "f1") for cases in known]
-                rows.append([HOUSES[dataset], label(attacker), *cells])
+        sides = {side: cases[cases["appliance"].isin(appliances)] for side, cases in sides.items()}
+        known = [name for name in PAPER_SIX if all((cases["attacker"] == name).any() for cases in sides.values())]
+        groups = {label(name): [name] for name in known} | ({"together": known} if len(known) > 1 else {})
+        for words, names in groups.items():
+            parts = [cases[cases["attacker"].isin(names)] for cases in sides.values()]
+            cells = [_headline(part, metric) for metric in ("rmse", "f1") for part in parts]
+            rows.append([HOUSES[dataset], words, *cells])
     if not rows:
         return "Not measured yet."
     heads = [f"{words}: {side}" for words in ("RMSE increase, %", "F1 reduction, %") for side in ("paper", *MEASURED)]

@@ -89,13 +89,14 @@ def test_an_attacker_is_compared_over_the_appliances_that_all_sides_have():
             **shared,
             aggregate=aggregate,
             defence=defence,
-            attacker="co",
+            attacker=attacker,
             appliance=appliance,
             metric=metric,
             value=value,
             change=change,
         )
         for defence, aggregate in (("as_published", "active"), ("ours", "mains"))
+        for attacker in ("co", "fhmm")
         for appliance in ("kettle", "oven")
         for metric, value, change in (("rmse", 300.0, 200.0), ("f1", 0.2, -0.6))
     ]
@@ -104,3 +105,4 @@ def test_an_attacker_is_compared_over_the_appliances_that_all_sides_have():
     papers = 100 * (kettle["masked"] / kettle["raw"] - 1).item()
     assert f"| UK-DALE house 1, 18 March 2013 | CO | {papers:.0f} | 200 | 200 |" in table
     assert table.splitlines()[-1].endswith("| 75 | 75 |")
+    assert [line.split(" | ")[1] for line in table.splitlines()[2:]] == ["CO", "FHMM", "together"]
