@@ -313,7 +313,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         page = study.put(page, mark, text)
     options.page.write_text(page, encoding="utf-8")
     if options.picture:
-        save(picture(table), options.pictures / "fidelity.png", width=1300)
+        save(picture(table), options.pictures / "fidelity.png", width=800)
 
 
 if __name__ == "__main__":
