@@ -46,7 +46,7 @@ from meterveil.defenders.trained_policies import ManagerPolicy
 from meterveil.defenders.training_settings import CHOICES, MANAGER_PRESETS, ManagerSettings, manager_settings
 from meterveil.errors import InputError
 
-WEIGHTS = (0.01, 0.02, 0.005, 0.05, 0.1, 1.0, 0.0)
+WEIGHTS = (0.01, 0.0125, 0.015, 0.02, 0.005, 0.05, 0.1, 1.0, 0.0)
 """Lambda: 0 is cost only, 1 is privacy only, which the paper says that it used."""
 LOSSES = ("rmse", "mse")
 PUBLISHED = "paper"
