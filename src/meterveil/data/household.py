@@ -27,6 +27,8 @@ Unit = Literal["W", "VA"]
 Aggregate = Literal["mains", "submeters", "active"]
 AGGREGATES: tuple[Aggregate, ...] = ("mains", "submeters", "active")
 """Sources of the load (D2): the meter, the sum of sub-meters, or an estimate of the meter's active power."""
+SOURCE_NOTES = {"submeters": ", load summed from sub-meters", "active": ", load an estimate of active power"}
+"""Source other than the meter -> end of a heading."""
 
 REST_POWER_FACTOR = 0.57
 """Power factor of what no sub-meter measures, for `active`; docs/fidelity.md derives it for UK-DALE house 1."""
