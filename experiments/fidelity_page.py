@@ -227,10 +227,11 @@ def batteries(figures: pd.DataFrame) -> str:
     for row in TABLES["battery_sensitivity"].rows:
         values = _values(figures, "ukdale", f"battery, {row.label}")
         if values:
-            rows.append([row.label, *(f"{100 * values[name]:.0f} %" for name in ("paper_share", "share"))])
+            shares = (values.get(name) for name in ("paper_share", "share", "share_unmasked"))
+            rows.append([row.label, *("" if share is None else f"{100 * share:.0f} %" for share in shares)])
     if not rows:
         return "Not measured yet: `python -m experiments.fidelity --step batteries`."
-    return study.table(["battery", "paper", "as published, not trained again"], rows)
+    return study.table(["battery", "paper", "as published, not trained again", "the same without the mask"], rows)
 
 
 _SHOWN = {"ukdale": FIGURES, "redd": {name: words for name, words in FIGURES.items() if name.endswith(("_w", "sae"))}}
