@@ -44,6 +44,8 @@ ROWS: dict[str, tuple[str, int]] = {
     "soc_neutral_cost": ("SoC-neutral cost", 3),
 }
 """Metric -> words and digits."""
+LEVELS = {"rmse": ("RMSE, W", 0), "mae": ("MAE, W", 0), "sae": ("SAE", 2), "f1": ("F1", 2)}
+"""Score of an attacker -> words and digits."""
 DRAWN = ("rmse_increase_percent", "f1_reduction_percent", "throughput_kwh", "total_cost", "soc_neutral_cost")
 """Metrics of the picture."""
 MEASURED = {"as published": "as_published", "ours": "ours"}
@@ -98,14 +100,8 @@ def by_attacker(table: pd.DataFrame) -> str:
     """Write the headlines of each attacker alone and of all together, over the appliances that paper and data share."""
     rows = []
     for dataset in BOTH:
-        printed = reported.cases(dataset)
-        printed = printed[printed["target"] != AGGREGATE].rename(columns={"target": "appliance"})
-        sides = {"paper": printed} | {
-            words: _cases(_recorded(table, dataset, name)) for words, name in MEASURED.items()
-        }
-        appliances = set.intersection(*(set(cases["appliance"]) for cases in sides.values()))
-        sides = {side: cases[cases["appliance"].isin(appliances)] for side, cases in sides.items()}
-        known = [name for name in PAPER_SIX if all((cases["attacker"] == name).any() for cases in sides.values())]
+        sides = _shared_cases(table, dataset)
+        known = [name for name in PAPER_SIX if name in set(sides["paper"]["attacker"])]
         groups = {label(name): [name] for name in known} | ({"together": known} if len(known) > 1 else {})
         for words, names in groups.items():
             parts = [cases[cases["attacker"].isin(names)] for cases in sides.values()]
@@ -115,6 +111,19 @@ def by_attacker(table: pd.DataFrame) -> str:
         return "Not measured yet."
     heads = [f"{words}: {side}" for words in ("RMSE increase, %", "F1 reduction, %") for side in ("paper", *MEASURED)]
     return study.table(["", "attacker", *heads], rows, 2)
+
+
+def levels(table: pd.DataFrame) -> str:
+    """Write the mean scores without and with the defence, over the attackers and appliances that all sides have."""
+    rows = []
+    for dataset in BOTH:
+        sides = _shared_cases(table, dataset)
+        for metric, (words, digits) in LEVELS.items():
+            parts = [cases[cases["metric"] == metric] for cases in sides.values()]
+            if all(len(part) for part in parts):
+                cells = [f"{part['raw'].mean():.{digits}f} to {part['masked'].mean():.{digits}f}" for part in parts]
+                rows.append([HOUSES[dataset], words, *cells])
+    return study.table(["", "", "paper", *MEASURED], rows, 2) if rows else "Not measured yet."
 
 
 def picture(table: pd.DataFrame) -> go.Figure:
@@ -271,6 +280,17 @@ def _cases(side: pd.DataFrame) -> pd.DataFrame:
     return cases.assign(raw=cases["value"] - cases["change"], masked=cases["value"])
 
 
+def _shared_cases(table: pd.DataFrame, dataset: str) -> dict[str, pd.DataFrame]:
+    """Return side -> cases of the attackers and appliances that all sides have."""
+    printed = reported.cases(dataset)
+    printed = printed[printed["target"] != AGGREGATE].rename(columns={"target": "appliance"})
+    sides = {"paper": printed} | {words: _cases(_recorded(table, dataset, name)) for words, name in MEASURED.items()}
+    for column in ("attacker", "appliance"):
+        shared = set.intersection(*(set(cases[column]) for cases in sides.values()))
+        sides = {side: cases[cases[column].isin(shared)] for side, cases in sides.items()}
+    return sides
+
+
 def _headline(cases: pd.DataFrame, metric: str) -> str:
     known = cases[cases["metric"] == metric]
     return f"{headline_percent(metric, known['raw'].to_numpy(), known['masked'].to_numpy()):.0f}"
@@ -307,6 +327,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "batteries": batteries(figures),
         "side by side": side_by_side(table),
         "by attacker": by_attacker(table),
+        "levels": levels(table),
         "informed": informed(table),
     }
     page = options.page.read_text(encoding="utf-8")
