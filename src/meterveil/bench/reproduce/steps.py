@@ -141,7 +141,7 @@ class PlannedDefence:
     @property
     def origins(self) -> list[Any]:
         """Describe each policy by everything that can change it."""
-        rule = [self.spec.rule, version_of(self.spec.rule)] if self.spec.rule else []
+        rule = [self.spec.rule, version_of(self.spec.rule)] if self.spec.rule else ["masked"] * self.spec.acts_masked
         if self.spec.training and self.spec.rule != RANDOM_EQUAL:
             return [[*rule, training] for training in self.trainings]
         return [[*rule, *self.trainings]]
@@ -155,7 +155,7 @@ class PlannedDefence:
         defence = trained_defence(self.label, [workspace.folder("train", key) for key in self.trainings])
         if self.spec.rule == RATIONED:
             return replace(defence, policies=tuple(map(Rationed, defence.policies)))
-        return defence
+        return defence.masked() if self.spec.acts_masked else defence
 
     def equal_kwh(self, workspace: Workspace) -> float:
         """Average the throughput of the trainings on their own days; test days must not decide it."""
@@ -174,7 +174,8 @@ class PlannedDefence:
             return {}
         defaults = asdict(type(training)())
         changed = {name: value for name, value in asdict(training).items() if value != defaults[name]}
-        return {"signatures": self.spec.signatures, "training_settings": changed}
+        masked = {"acts_masked": True} if self.spec.acts_masked else {}
+        return {"signatures": self.spec.signatures, "training_settings": changed, **masked}
 
 
 def fit_attacker(workspace: Workspace, key: str, trial: Trial, name: str) -> dict[str, Any]:
