@@ -64,6 +64,7 @@ DEFENCES: dict[str, DefenceSpec] = {
     "as_published": DefenceSpec(training=AS_PUBLISHED),
     "ours_rationed": DefenceSpec(RATIONED, OURS),
     "ours_patient": DefenceSpec(training=manager_settings("patient")),
+    "ours_adaptive": DefenceSpec(training=manager_settings("adaptive")),
     "ours_paper_settings": DefenceSpec(training=manager_settings("paper")),
     **{f"ours_{probe}": DefenceSpec(training=replace(OURS, probe=probe)) for probe in _PROBES},
     **{f"ours_{n}_signatures": DefenceSpec(training=OURS, signatures=part) for n, part in _SIZES.items()},
@@ -139,6 +140,7 @@ def _read_by_informed(names: Sequence[str], days: str = HELD_OUT, home: tuple[st
 
 _INFORMED_ROWS = (
     *_read_by_informed(_FIRST),
+    *_read_by_informed(["ours_adaptive"]),
     *_read_by_informed(_FIRST, PAPER),
     *(
         Row("ours minus random_equal", "ours", days=days, against=RANDOM_EQUAL, threats=ADAPTIVE)
