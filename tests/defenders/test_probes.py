@@ -68,7 +68,9 @@ def test_the_networks_have_the_documented_sizes(kind, weights):
     assert network(torch.zeros(3, 60)).shape == (3, 60)
 
 
-@pytest.mark.parametrize(("kind", "segments"), [("cnn", 600), ("denoising", 1600), pytest.param("lstm", 1600, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    ("kind", "segments"), [("cnn", 600), ("denoising", 1600), pytest.param("lstm", 1600, marks=pytest.mark.slow)]
+)
 def test_a_trained_probe_explains_clean_days_that_it_has_not_seen(home, kind, segments):
     probe = train_probe(kind, home, home.days(), seed=0, recipe=replace(FEW, segments=segments))
     assert probe.quality["explained"] > 0.9
