@@ -120,7 +120,8 @@ def train(
     reward = denoising or ProbeReward(probe, scenario, settings.weight, settings.loss)
     params = EnvParams(setup.battery, setup.library)
     households = TrainingHouseholds(params, scenario, reward, settings)
-    path, reader = folder / CHECKPOINT if folder else None, denoising and denoising.probe.network
+    path = folder / CHECKPOINT if folder else None
+    reader = denoising.probe.network if denoising else None
     with own_randomness():
         model = ppo.build(settings, households, setup.seed)
         model.set_logger(_logger(folder))

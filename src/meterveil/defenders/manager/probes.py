@@ -99,11 +99,10 @@ class DenoisingProbe(nn.Module):
 
     def __init__(self, width: int = 32, kernel: int = 5, dilations: Sequence[int] = (1, 2, 4, 8)) -> None:
         super().__init__()
-        channels = (2, *[width] * len(dilations))
         layers: list[nn.Module] = []
-        for number, dilation in enumerate(dilations):
-            padding = dilation * (kernel // 2)
-            layers += [nn.Conv1d(*channels[number : number + 2], kernel, padding=padding, dilation=dilation), nn.ReLU()]
+        for dilation in dilations:
+            channels, padding = width if layers else 2, dilation * (kernel // 2)
+            layers += [nn.Conv1d(channels, width, kernel, padding=padding, dilation=dilation), nn.ReLU()]
         self.layers = nn.Sequential(*layers, nn.Conv1d(width, 1, 1))
 
     def forward(self, seen: Tensor, usual: Tensor | None = None) -> Tensor:
@@ -237,12 +236,12 @@ def train_probe(
     learning, validating = (
         _cut_out(scaler, aggregate_w, starts) for starts in sample_segments(aggregate_w, cut, recipe, rng)
     )
-    segments = (Segments(part, (part,)) for part in (learning, validating))
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         network = build(kind)
         if network is not None:
-            fit_network(network, *segments, recipe, progress)
+            parts = Segments(learning, (learning,)), Segments(validating, (validating,))
+            fit_network(network, *parts, recipe, progress)
     return Probe(kind, scaler, network, clean_quality(Probe(kind, scaler, network), validating))
 
 

@@ -112,8 +112,9 @@ class Planner:
         planned = rows_of(situation, kinds) if repeated else situation
         value, course, hours, _, full_kwh, usable, _ = self._ahead(planned, now)
         if repeated:
-            value, full_kwh, veiled_hours = value[same], full_kwh[same], course.veiled_hours
-            course = Course(*(part[:, same] for part in course[:3]), veiled_hours)
+            value, full_kwh = value[same], full_kwh[same]
+            stored_kwh, moved_kwh, cost = (part[:, same] for part in course[:3])
+            course = Course(stored_kwh, moved_kwh, cost, course.veiled_hours)
             usable = Range(usable.low_kwh[same], usable.step_kwh[same], usable.steps)
         start = ((situation.soc * situation.battery.capacity_kwh - usable.low_kwh) / usable.step_kwh)[:, None]
         block = self._block(course, hours, situation.budget_left_kwh[:, None], full_kwh, usable, start)
