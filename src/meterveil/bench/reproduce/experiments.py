@@ -52,7 +52,7 @@ _SIZES = {9: "nine", 7: "seven", 5: "five", 3: "three"}
 _FIRST = ("none", "flat_decoys", "flat", "random_equal", "ours", "veil")
 _LATER = (
     *("random", "rule_based", "best_effort", "nill", "stepping_ls1", "stepping_ls2", "stepping_lc", "stepping_rc"),
-    *("ddql_flat", "ddql_mi"),
+    *("ddql_flat", "ddql_mi", "ours_adaptive"),
 )
 """Defences that informed attackers read, in the order in which they are measured."""
 
@@ -140,7 +140,6 @@ def _read_by_informed(names: Sequence[str], days: str = HELD_OUT, home: tuple[st
 
 _INFORMED_ROWS = (
     *_read_by_informed(_FIRST),
-    *_read_by_informed(["ours_adaptive"]),
     *_read_by_informed(_FIRST, PAPER),
     *(
         Row("ours minus random_equal", "ours", days=days, against=RANDOM_EQUAL, threats=ADAPTIVE)
