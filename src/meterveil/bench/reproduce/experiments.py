@@ -54,7 +54,7 @@ _SIZES = {9: "nine", 7: "seven", 5: "five", 3: "three"}
 _FIRST = ("none", "flat_decoys", "flat", "random_equal", "ours", "veil")
 _LATER = (
     *("random", "rule_based", "best_effort", "nill", "stepping_ls1", "stepping_ls2", "stepping_lc", "stepping_rc"),
-    *("ddql_flat", "ddql_mi"),
+    *("ddql_flat", "ddql_mi", "ours_adaptive"),
 )
 """Defences that informed attackers read, in the order in which they are measured."""
 
@@ -66,6 +66,7 @@ DEFENCES: dict[str, DefenceSpec] = {
     "as_published": DefenceSpec(training=AS_PUBLISHED, acts_masked=True),
     "ours_rationed": DefenceSpec(RATIONED, OURS),
     "ours_patient": DefenceSpec(training=manager_settings("patient")),
+    "ours_adaptive": DefenceSpec(training=manager_settings("adaptive")),
     "ours_paper_settings": DefenceSpec(training=manager_settings("paper")),
     **{f"ours_{probe}": DefenceSpec(training=replace(OURS, probe=probe)) for probe in _PROBES},
     **{f"ours_{n}_signatures": DefenceSpec(training=OURS, signatures=part) for n, part in _SIZES.items()},

@@ -38,7 +38,7 @@ from meterveil.defenders.defence import Defence, equal_kwh, find_defence, traine
 from meterveil.defenders.random import RandomEqual
 from meterveil.defenders.rationed import Rationed
 from meterveil.defenders.run_folder import FINISHED, format_of, own_randomness, read_document
-from meterveil.defenders.training_settings import MANAGER, ManagerSettings, Settings, VeilSettings
+from meterveil.defenders.training_settings import MANAGER, ManagerSettings, Settings, VeilSettings, deciding
 
 _LIBRARIES = ("numpy", "torch", "stable_baselines3", "scipy")
 _PROBE_FILES = ("probe.safetensors", "probe.json")
@@ -95,7 +95,7 @@ class TrainingSpec:
         days = training_days(workspace, self.dataset, self.house)
         return key_of(
             "train",
-            [self.settings.method, version_of(self.settings.method), asdict(self.settings)],
+            [self.settings.method, version_of(self.settings.method), deciding(self.settings)],
             [self.battery, self.seed, self.probe, list(map(str, days))],
             workspace.digest(self.dataset, self.house, (), self.aggregate),
             workspace.signatures(self.signatures).digest(),
