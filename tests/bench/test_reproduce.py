@@ -358,11 +358,20 @@ def test_the_data_decide_what_cannot_be_measured(real_data, workspace):
     assert trials[3, "2011-05-25"].targets == ("fridge", "microwave", "dishwasher")
 
 
+LESS_EFFORT = {
+    "as_published, redd house 2, paper, fixed": {"seeds": 3, "attackers": ("co", "fhmm", "dae", "seq2point")},
+    "as_published, ukdale house 1, paper, fixed": {"seeds": 3},
+    "ours_adaptive, ukdale house 1, held_out, adaptive": {"seeds": 2},
+}
+"""Cells that were measured with fewer trainings or attackers, as docs/fidelity.md and docs/learned-defence.md say."""
+
+
 @pytest.mark.slow
 def test_every_recorded_cell_is_finished_with_these_data_libraries_and_versions(real_data, workspace):
     """Fails where a VERSION was raised, or a key changed, and the cells were not measured again."""
     library = built_library(real_data, workspace.cache)
-    made = plan([entry.cell for entry in choose()], Workspace(RECORDED, workspace.cache, real_data, library))
+    measured = [replace(entry.cell, **LESS_EFFORT.get(entry.cell.title, {})) for entry in choose()]
+    made = plan(measured, Workspace(RECORDED, workspace.cache, real_data, library))
     assert [cell.title for cell, state in made.states.items() if state == "outdated"] == []
 
 
