@@ -216,18 +216,21 @@ def battery_figures(workspace: Workspace, seeds: int) -> list[dict[str, Any]]:
     table = reported.figures("battery_sensitivity")
     printed = table[table["metric"] == "aggregate_delta_rmse_w"].set_index("label")["paper"]
     policies = [trained(workspace, "ukdale", AS_PUBLISHED, seed) for seed in range(seeds)]
-    aggregate, rows = AS_PUBLISHED_LOAD["ukdale"], [r for r in TABLES["battery_sensitivity"].rows if r.label in printed]
-    figures: list[dict[str, Any]] = []
+    aggregate = AS_PUBLISHED_LOAD["ukdale"]
+    rows = [row for row in TABLES["battery_sensitivity"].rows if row.label in printed]
+    values = {row.label: {"paper_share": printed[row.label] / printed[rows[0].label]} for row in rows}
     for name, masked in (("share", DEFENCES["as_published"].acts_masked), ("share_unmasked", False)):
         acting = [replace(policy, masked=masked) for policy in policies]
         plays = [[played(workspace, "ukdale", aggregate, policy, row.battery) for policy in acting] for row in rows]
         errors_w = [average(play).rmse_w for play in plays]
         for row, error_w in zip(rows, errors_w, strict=True):
-            values = {name: error_w / errors_w[0], f"rmse_w, {name}": error_w}
-            values["paper_share"] = printed[row.label] / printed[rows[0].label]
-            shared = {"dataset": "ukdale", "row": f"battery, {row.label}", "seeds": seeds, "n_days": 1}
-            figures += [{**shared, "metric": metric, "value": value} for metric, value in values.items()]
-    return list({(figure["row"], figure["metric"]): figure for figure in figures}.values())
+            values[row.label] |= {name: error_w / errors_w[0], f"rmse_w, {name}": error_w}
+    shared = {"dataset": "ukdale", "seeds": seeds, "n_days": 1}
+    return [
+        {**shared, "row": f"battery, {label}", "metric": metric, "value": value}
+        for label, metrics in values.items()
+        for metric, value in metrics.items()
+    ]
 
 
 def screened(done: set[str]) -> list[Candidate]:

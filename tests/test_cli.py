@@ -406,6 +406,8 @@ def test_an_option_of_the_wrong_type_is_named_with_status_2(meterveil, words):
         ('name it: unit="kW" if', "name it: --unit kW if"),
         ("name it: power=...", "name it: --power ..."),
         ("such as house=1", "such as --house 1"),
+        ("leave `choice` out", "leave --choice out"),
+        ("leave kettle out of `appliances`", "leave kettle out of --appliances"),
         ("data/house=1/a.csv is empty", "data/house=1/a.csv is empty"),
     ],
 )

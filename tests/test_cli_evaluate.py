@@ -89,7 +89,7 @@ def test_every_figure_is_a_row_of_the_table_of_results(compared):
         ),
         (("flat", "--on", "redd"), "no folder of data sets is named; pass --data or set METERVEIL_DATA"),
         (("flat", "--tariff", "cheap"), "no tariff 'cheap'"),
-        (("flat", "--choice", "greedy"), "flat is no trained manager, which alone has a choice"),
+        (("flat", "--choice", "greedy"), "flat is no trained manager, which alone has a choice; leave --choice out"),
         (("flat", "--aggregate", "roof"), "no --aggregate 'roof'; known are mains, submeters, active"),
         (("flat", "--aggregate", "active"), "both read W, so there is no active power to estimate"),
         (("flat", "--against", "nill"), "--against nill is not among the defences; name one of them"),

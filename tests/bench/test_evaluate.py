@@ -22,7 +22,7 @@ from meterveil.core.decoys import Library
 from meterveil.core.tariff import PAPER_TARIFF
 from meterveil.data.load import load
 from meterveil.data.protocols import REDD_HOUSE2
-from meterveil.defenders.defence import common_setup, find_defence, find_defences
+from meterveil.defenders.defence import choosing, common_setup, find_defence, find_defences
 from meterveil.errors import InputError
 from meterveil.plots.attack import Point, defences_figure
 
@@ -325,8 +325,12 @@ def test_a_managers_choice_can_be_changed_and_is_recorded(undefended, home, tria
     assert (defence.has_choice, find_defence("flat").has_choice) == (True, False)
     with pytest.raises(InputError, match="no choice 'bold'; known are sampled, greedy"):
         defence.choosing("bold")
-    with pytest.raises(InputError, match="flat is no trained manager"):
-        find_defence("flat").choosing("greedy")
+    flat = find_defence("flat")
+    changed = choosing([flat, defence], "greedy")
+    assert changed[0] == flat
+    assert changed[1].settings["choice"] == "greedy"
+    with pytest.raises(InputError, match="flat is no trained manager, which alone has a choice; leave `choice` out"):
+        choosing([flat], "greedy")
 
 
 @pytest.mark.slow

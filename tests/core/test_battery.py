@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from meterveil.core.battery import Battery, BatteryState, budget_left_kwh, step
+from meterveil.core.battery import Battery, BatteryState, batteries_of, budget_left_kwh, start_day, step
 from meterveil.errors import InputError
 
 
@@ -63,6 +63,21 @@ def test_the_last_of_the_budget_is_delivered_and_ends_the_replay():
 def test_what_rounding_leaves_of_an_exhausted_range_is_not_delivered():
     soc, moved_kwh, *_ = one(3000.0, 0.0, soc=0.899)
     assert one(3000.0, 0.0, soc=soc, moved_kwh=moved_kwh)[2:] == (0.0, True)
+
+
+def test_some_households_of_a_batch_keep_their_own_batteries():
+    battery = Battery(capacity_kwh=np.array([2.0, 4.0, 8.0]), charge_w=1500.0)
+    chosen = batteries_of(battery, np.array([2, 0]), 3)
+    assert chosen.capacity_kwh.tolist() == [8.0, 2.0]
+    assert chosen.charge_w.tolist() == [1500.0, 1500.0]
+    assert battery.charge_w == 1500.0
+
+
+def test_a_new_day_restores_the_budget_of_its_households_alone():
+    state = BatteryState(np.full(2, 0.5), np.array([3.0, 5.0]))
+    assert start_day(state, np.array([False, True])).moved_kwh.tolist() == [3.0, 0.0]
+    assert start_day(state, np.zeros(2, dtype=bool)).moved_kwh.tolist() == [3.0, 5.0]
+    assert state.moved_kwh.tolist() == [3.0, 5.0]
 
 
 def test_no_budget_means_no_limit_when_it_is_infinite():

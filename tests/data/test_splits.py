@@ -55,7 +55,7 @@ def test_a_day_that_is_not_recorded_or_only_in_part_or_without_a_reading_is_refu
     with pytest.raises(InputError, match="has no aggregate reading on 2021-06-02"):
         check_recorded(whole, days(0, 2))
     whole.appliances_w["kettle"][1440:2880] = np.nan
-    with pytest.raises(InputError, match="leave kettle out with --appliances"):
+    with pytest.raises(InputError, match="leave kettle out of `appliances`"):
         check_recorded(whole.metered_by("submeters"), days(0, 2))
 
 

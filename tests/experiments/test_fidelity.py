@@ -1,15 +1,19 @@
 """The search of the paper's unstated choices, without a training, and the tables of its page."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
 
 from experiments import fidelity, fidelity_page, study
 from meterveil.bench import fingerprint, results
+from meterveil.bench.reproduce.experiments import TABLES
 from meterveil.core.battery import Battery
 from meterveil.core.decoys import Library
 from meterveil.core.rollout import rollout
 from meterveil.core.scenario import Scenario
+from meterveil.defenders.trained_policies import ManagerPolicy, Mlp
 
 PAPERS = {name: fingerprint.printed(name) for name in ("ukdale", "redd")}
 
@@ -44,6 +48,30 @@ def test_scores_are_recorded_and_the_page_shows_the_best_first(tmp_path):
     assert fidelity.scores(tmp_path, "ukdale") == {}
     lines = fidelity_page.candidates(study.read(tmp_path, "fidelity")).splitlines()
     assert [line.split("|")[1].strip() for line in lines[2:]] == ["paper", "better", "worse"]
+
+
+def test_other_batteries_are_shares_of_the_main_one_with_and_without_the_mask(monkeypatch):
+    policy = ManagerPolicy(Mlp((), ()), 3, False, "greedy")
+    monkeypatch.setattr(fidelity, "trained", lambda *_: policy)
+
+    def played(workspace, dataset, aggregate, acting, changes):
+        watts = 100.0 if acting.masked else 50.0
+        return replace(PAPERS["ukdale"], rmse_w=watts if changes == main.battery else watts / 2)
+
+    main = TABLES["battery_sensitivity"].rows[0]
+    monkeypatch.setattr(fidelity, "played", played)
+    figures = pd.DataFrame(fidelity.battery_figures(None, 2)).set_index(["row", "metric"])["value"]
+    assert figures.index.is_unique
+    assert figures["battery, main"].to_dict() == {
+        "paper_share": 1.0,
+        "share": 1.0,
+        "rmse_w, share": 100.0,
+        "share_unmasked": 1.0,
+        "rmse_w, share_unmasked": 50.0,
+    }
+    small = figures["battery, capacity 2 kWh"]
+    assert (small["share"], small["rmse_w, share_unmasked"]) == (0.5, 25.0)
+    assert small["paper_share"] == pytest.approx(0.578, abs=1e-3)
 
 
 def test_the_page_says_what_is_not_measured_and_joins_the_paper():

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import hypothesis
 import numpy as np
@@ -99,6 +100,28 @@ def test_check_reads_every_connection_and_names_what_fails(inverter):
     config.write_text(config.read_text().replace('host = "127.0.0.1"', 'host = "127.0.0.2"'))
     failed = run("check", "--config", config)
     assert (failed.returncode, "does not answer" in " ".join(failed.stdout.split())) == (1, True)
+
+
+def test_meter_and_battery_share_the_seconds_of_a_check(settings, monkeypatch):
+    from meterveil.live import checkup  # noqa: PLC0415
+    from meterveil.live.config import home_of, read_config  # noqa: PLC0415
+    from meterveil.live.ports import PortError, Ports  # noqa: PLC0415
+    from meterveil.live.simulated import ManualClock, SimulatedHouse  # noqa: PLC0415
+
+    class Silent(SimulatedHouse):
+        def read_meter(self):
+            raise PortError("no meter")
+
+        def read_battery(self):
+            raise PortError("no battery")
+
+    waited_s = []
+    monkeypatch.setattr(checkup, "time", SimpleNamespace(monotonic=lambda: sum(waited_s), sleep=waited_s.append))
+    clock, home = ManualClock(), home_of(read_config(settings), live=False)
+    house = Silent(np.full(600, 400.0), clock)
+    found = checkup.look(Ports(clock, house, house, house), home, wait_s=5.0)
+    assert [(part.ok, part.text) for part in found] == [(False, "no meter"), (False, "no battery")]
+    assert sum(waited_s) < 6.0
 
 
 def test_a_test_step_proves_signs_and_says_from_whom_it_hides(settings):

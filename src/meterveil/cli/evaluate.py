@@ -90,7 +90,7 @@ def evaluate(
     from meterveil.bench.evaluation_page import FILES
     from meterveil.cli.tables import show_file
     from meterveil.data import outputs, settings
-    from meterveil.defenders.defence import common_setup, find_defences
+    from meterveil.defenders.defence import choosing, common_setup, find_defences
     from meterveil.plots import check_picture
 
     if pictures:
@@ -99,8 +99,7 @@ def evaluate(
     outputs.folder(results, ())
     tested = find_defences(defences)
     if choice:
-        managers = [defence.name for defence in tested if defence.has_choice] or [tested[0].name]
-        tested = [defence.choosing(choice) if defence.name in managers else defence for defence in tested]
+        tested = choosing(tested, choice)
     if against and against not in [defence.name for defence in tested]:
         raise InputError(f"--against {against} is not among the defences; name one of them")
     own_battery = settings.battery(battery) if battery else None

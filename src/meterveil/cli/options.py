@@ -128,7 +128,7 @@ def check_applies(path: str, house: int | None, options: Mapping[str, object]) -
 
 def spoken(text: str) -> str:
     """Turn Python arguments in a message into options: `unit="kW"` becomes `--unit kW`, and `data` --data."""
-    text = re.sub("`(data|library|out|results|resume)`", r"--\1", text)
+    text = re.sub("`(appliances|choice|data|library|out|results|resume)`", r"--\1", text)
     return _ARGUMENT.sub(r"--\1 \2", text).replace("clip_signatures=True", "--clip")
 
 

@@ -156,7 +156,7 @@ class Household:
         silent = [name for name, watts in self.appliances_w.items() if np.isnan(watts).all()]
         if self.aggregate == "mains" or not silent:
             return "choose other days"
-        return f"its sum needs sub-meters that read nothing: leave {', '.join(silent)} out with --appliances"
+        return f"its sum needs sub-meters that read nothing: leave {', '.join(silent)} out of `appliances`"
 
     def _slice(self, part: slice) -> Household:
         appliances = {name: watts[part] for name, watts in self.appliances_w.items()}

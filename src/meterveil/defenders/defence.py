@@ -93,7 +93,7 @@ class Defence:
         if choice not in CHOICES:
             raise unknown("choice", choice, CHOICES)
         if not self.has_choice:
-            raise InputError(f"{self.name} is no trained manager, which alone has a choice; leave --choice out")
+            raise InputError(f"{self.name} is no trained manager, which alone has a choice; leave `choice` out")
         policies = tuple(replace(cast(ManagerPolicy, policy), choice=choice) for policy in self.policies)
         options = [{**run.document["options"], "choice": choice} for run in self.trainings]
         trainings = tuple(
@@ -168,6 +168,12 @@ def find_defences(texts: Sequence[str]) -> list[Defence]:
     if repeated:
         raise InputError(f"{repeated} is named twice; give each defence once, and each run folder its own name")
     return defences
+
+
+def choosing(defences: Sequence[Defence], choice: str) -> list[Defence]:
+    """Change how the managers among some defences act; without any manager, the first defence refuses the choice."""
+    has_manager = any(defence.has_choice for defence in defences)
+    return [defence.choosing(choice) if defence.has_choice or not has_manager else defence for defence in defences]
 
 
 def trained_defence(name: str, folders: Sequence[Path]) -> Defence:

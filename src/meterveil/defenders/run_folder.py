@@ -27,7 +27,7 @@ from meterveil.data.household import Household
 from meterveil.data.simulation import Setup
 from meterveil.defenders.bundle import Arrays, battery_from, hash_of, read_tensors, tariff_document, tariff_from
 from meterveil.defenders.trained_policies import ManagerPolicy, Mlp, QPolicy
-from meterveil.defenders.training_settings import LEARNED_VEIL, MANAGER, Settings
+from meterveil.defenders.training_settings import LEARNED_VEIL, MANAGER, Settings, deciding
 from meterveil.defenders.veil.learned import Learned
 from meterveil.defenders.veil.policy import Veil
 from meterveil.errors import InputError, how_to_install
@@ -255,7 +255,7 @@ def own_randomness(seed: int | None = None) -> Iterator[None]:
 
 def training_key(training: Settings, setup: Setup, parts: Iterable[bytes | npt.NDArray[Any]]) -> str:
     """Hash everything that can change what is learned: settings, version, setup and data."""
-    values = [training.method, asdict(training), training.VERSION, setup.seed, repr(setup.battery)]
+    values = [training.method, deciding(training), training.VERSION, setup.seed, repr(setup.battery)]
     digest = hashlib.sha256(json.dumps(values).encode())
     for part in parts:
         digest.update(part if isinstance(part, bytes) else np.ascontiguousarray(part).tobytes())

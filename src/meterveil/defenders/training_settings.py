@@ -238,8 +238,8 @@ MANAGER_PRESETS: dict[str, ManagerSettings] = {
     "paper": ManagerSettings(),
     "adaptive": replace(_PATIENT, probe=DENOISING, masked=True, reward_scale=1.0, probe_epochs=1),
 }
-"""`fast` was chosen on validation days (docs/training.md), `patient` discounts the evening less, and `adaptive` is paid
-for what a reader that adapts cannot tell."""
+"""`fast` was chosen on validation days (docs/training.md), `patient` discounts the evening less, and `adaptive`
+rewards the error of a probe that is refitted to the masked meter."""
 
 DDQL_PRESETS: dict[str, DdqlSettings] = {
     "fast": DdqlSettings(
