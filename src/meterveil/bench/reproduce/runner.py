@@ -10,6 +10,7 @@ import errno
 import json
 import logging
 import os
+import signal
 import socket
 import sys
 import time
@@ -184,6 +185,11 @@ def _end_with(parent: int) -> None:
         Thread(target=watch, daemon=True).start()
 
 
+def _ignore_interrupts() -> None:
+    """Leave Ctrl-C to the command, which ends its workers: each would print a traceback."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
 @dataclass(frozen=True)
 class Local:
     """Processes of one thread each on this machine."""
@@ -192,7 +198,7 @@ class Local:
 
     def run(self, calls: Sequence[Callable[[], Outcome]]) -> Iterator[Outcome]:
         """Yield each outcome as soon as it is known."""
-        with parallel_config(backend="loky", inner_max_num_threads=1):
+        with parallel_config(backend="loky", inner_max_num_threads=1, initializer=_ignore_interrupts):
             parallel = Parallel(self.workers, return_as="generator_unordered", batch_size=1)
             outcomes = parallel(delayed(call)() for call in calls)
             try:
