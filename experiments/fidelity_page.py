@@ -44,6 +44,8 @@ ROWS: dict[str, tuple[str, int]] = {
     "soc_neutral_cost": ("SoC-neutral cost", 3),
 }
 """Metric -> words and digits."""
+LEVELS = {"rmse": ("RMSE, W", 0), "mae": ("MAE, W", 0), "sae": ("SAE", 2), "f1": ("F1", 2)}
+"""Score of an attacker -> words and digits."""
 DRAWN = ("rmse_increase_percent", "f1_reduction_percent", "throughput_kwh", "total_cost", "soc_neutral_cost")
 """Metrics of the picture."""
 MEASURED = {"as published": "as_published", "ours": "ours"}
@@ -95,26 +97,33 @@ def side_by_side(table: pd.DataFrame) -> str:
 
 
 def by_attacker(table: pd.DataFrame) -> str:
-    """Write the headlines of each attacker alone, over the appliances that paper and data share."""
+    """Write the headlines of each attacker alone and of all together, over the appliances that paper and data share."""
     rows = []
     for dataset in BOTH:
-        printed = reported.cases(dataset)
-        printed = printed[printed["target"] != AGGREGATE].rename(columns={"target": "appliance"})
-        sides = {"paper": printed} | {
-            words: _cases(_recorded(table, dataset, name)) for words, name in MEASURED.items()
-        }
-        appliances = set.intersection(*(set(cases["appliance"]) for cases in sides.values()))
-        for attacker in PAPER_SIX:
-            known = [
-                cases[(cases["attacker"] == attacker) & cases["appliance"].isin(appliances)] for cases in sides.values()
-            ]
-            if all(len(cases) for cases in known):
-                cells = [_headline(cases, metric) for metric in ("rmse", "f1") for cases in known]
-                rows.append([HOUSES[dataset], label(attacker), *cells])
+        sides = _shared_cases(table, dataset)
+        known = [name for name in PAPER_SIX if name in set(sides["paper"]["attacker"])]
+        groups = {label(name): [name] for name in known} | ({"together": known} if len(known) > 1 else {})
+        for words, names in groups.items():
+            parts = [cases[cases["attacker"].isin(names)] for cases in sides.values()]
+            cells = [_headline(part, metric) for metric in ("rmse", "f1") for part in parts]
+            rows.append([HOUSES[dataset], words, *cells])
     if not rows:
         return "Not measured yet."
     heads = [f"{words}: {side}" for words in ("RMSE increase, %", "F1 reduction, %") for side in ("paper", *MEASURED)]
     return study.table(["", "attacker", *heads], rows, 2)
+
+
+def levels(table: pd.DataFrame) -> str:
+    """Write the mean scores without and with the defence, over the attackers and appliances that all sides have."""
+    rows = []
+    for dataset in BOTH:
+        sides = _shared_cases(table, dataset)
+        for metric, (words, digits) in LEVELS.items():
+            parts = [cases[cases["metric"] == metric] for cases in sides.values()]
+            if all(len(part) for part in parts):
+                cells = [f"{part['raw'].mean():.{digits}f} to {part['masked'].mean():.{digits}f}" for part in parts]
+                rows.append([HOUSES[dataset], words, *cells])
+    return study.table(["", "", "paper", *MEASURED], rows, 2) if rows else "Not measured yet."
 
 
 def picture(table: pd.DataFrame) -> go.Figure:
@@ -227,10 +236,11 @@ def batteries(figures: pd.DataFrame) -> str:
     for row in TABLES["battery_sensitivity"].rows:
         values = _values(figures, "ukdale", f"battery, {row.label}")
         if values:
-            rows.append([row.label, *(f"{100 * values[name]:.0f} %" for name in ("paper_share", "share"))])
+            shares = (values.get(name) for name in ("paper_share", "share", "share_unmasked"))
+            rows.append([row.label, *("" if share is None else f"{100 * share:.0f} %" for share in shares)])
     if not rows:
         return "Not measured yet: `python -m experiments.fidelity --step batteries`."
-    return study.table(["battery", "paper", "as published, not trained again"], rows)
+    return study.table(["battery", "paper", "as published, not trained again", "the same without the mask"], rows)
 
 
 _SHOWN = {"ukdale": FIGURES, "redd": {name: words for name, words in FIGURES.items() if name.endswith(("_w", "sae"))}}
@@ -270,6 +280,17 @@ def _cases(side: pd.DataFrame) -> pd.DataFrame:
     return cases.assign(raw=cases["value"] - cases["change"], masked=cases["value"])
 
 
+def _shared_cases(table: pd.DataFrame, dataset: str) -> dict[str, pd.DataFrame]:
+    """Return side -> cases of the attackers and appliances that all sides have."""
+    printed = reported.cases(dataset)
+    printed = printed[printed["target"] != AGGREGATE].rename(columns={"target": "appliance"})
+    sides = {"paper": printed} | {words: _cases(_recorded(table, dataset, name)) for words, name in MEASURED.items()}
+    for column in ("attacker", "appliance"):
+        shared = set.intersection(*(set(cases[column]) for cases in sides.values()))
+        sides = {side: cases[cases[column].isin(shared)] for side, cases in sides.items()}
+    return sides
+
+
 def _headline(cases: pd.DataFrame, metric: str) -> str:
     known = cases[cases["metric"] == metric]
     return f"{headline_percent(metric, known['raw'].to_numpy(), known['masked'].to_numpy()):.0f}"
@@ -306,6 +327,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "batteries": batteries(figures),
         "side by side": side_by_side(table),
         "by attacker": by_attacker(table),
+        "levels": levels(table),
         "informed": informed(table),
     }
     page = options.page.read_text(encoding="utf-8")
@@ -313,7 +335,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         page = study.put(page, mark, text)
     options.page.write_text(page, encoding="utf-8")
     if options.picture:
-        save(picture(table), options.pictures / "fidelity.png", width=1300)
+        save(picture(table), options.pictures / "fidelity.png", width=800)
 
 
 if __name__ == "__main__":

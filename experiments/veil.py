@@ -83,6 +83,8 @@ VARIANTS: dict[str, tuple[Veil, str]] = {
     "half-hourly tariff": (Veil(), "half-hourly tariff"),
 }
 """Row of the table -> veil and tariff."""
+ON_TRAINING = ", training days"
+"""End of the names of rows to choose a variant by: recorded are half of the training days, measured the others."""
 LEARNED = {"learned": VeilSettings()}
 """Row of the table -> training of the manager that decides instead of the veil's planner."""
 
@@ -121,18 +123,21 @@ def measure(asked: argparse.Namespace) -> None:
     for house in asked.houses:
         protocol = HOUSES[house]
         home = load(data_folder(asked.data) / protocol.dataset, protocol.house)
-        days = protocol.held_out(home, min_days=1)
+        known, days, suffix = protocol.training, protocol.held_out(home, min_days=1), ""
+        if asked.choose:
+            half = len(protocol.training) // 2
+            known, days, suffix = protocol.training[:half], protocol.training[half:], ON_TRAINING
         home = home.select([])
         for variant in asked.variants:
             veil, tariff = VARIANTS[variant]
             setup = Setup(read_library(asked.library), Battery(), TARIFFS[tariff])
-            fitted = cast(Veil, knowing(veil, [only_days(home, protocol.training)], setup))
+            fitted = cast(Veil, knowing(veil, [only_days(home, known)], setup))
             trained: dict[str, Any] = {}
             seconds: float | None = None
             if variant in LEARNED:
                 trained = {"manager": asdict(LEARNED[variant])}
-                fitted, seconds = managed(fitted, home, protocol.training, setup, LEARNED[variant])
-            rows = list(figures(fitted, setup, home, days, house, variant))
+                fitted, seconds = managed(fitted, home, known, setup, LEARNED[variant])
+            rows = list(figures(fitted, setup, home, days, house, variant, suffix))
             if seconds is not None:
                 rows += [{**rows[0], "metric": "training_seconds", "value": seconds}]
             settings = {
@@ -141,14 +146,14 @@ def measure(asked: argparse.Namespace) -> None:
                 "variant": variant,
                 "library": setup.library.digest()[:12],
                 "data": key_of(household_digest(home, ()), [str(day) for day in days]),
-                "training": [str(protocol.training[0]), str(protocol.training[-1])],
+                "training": [str(known[0]), str(known[-1])],
                 "versions": dict(library_versions("numpy")),
             } | trained
             study.record(asked.results, NAME, f"{NAME}_{key_of({**settings, 'house': house})[:12]}", rows, settings)
 
 
 def figures(
-    veil: Veil, setup: Setup, home: Household, days: Days, house: str, variant: str
+    veil: Veil, setup: Setup, home: Household, days: Days, house: str, variant: str, suffix: str = ""
 ) -> Iterator[dict[str, Any]]:
     """Run a veil on stretches of days with every budget, and sum up each budget."""
     pieces = [_scenario(piece, setup.tariff) for piece in consecutive_pieces(home, days)]
@@ -179,7 +184,7 @@ def figures(
             "throughput_kwh": (moved_kwh,),
             "soc_neutral_cost": (cost / count,),
         }
-        label = f"{variant}, {budget_kwh:g} kWh a day"
+        label = f"{variant}, {budget_kwh:g} kWh a day{suffix}"
         for metric, values in found.items():
             interval = dict(zip(("value", "low", "high"), values, strict=False))
             yield {"dataset": house, "row": label, "metric": metric, "n_days": count, **interval}
@@ -223,13 +228,13 @@ HEADS = {
 def page_table(table: pd.DataFrame, wanted: Sequence[tuple[str, str]]) -> str:
     """Write some (house, row) pairs of the study as a table."""
     values = table.set_index(["dataset", "row", "metric"])["value"]
-    days = table.groupby("dataset")["n_days"].first()
+    days = table.groupby(["dataset", "row"])["n_days"].first()
     lines = [f"| house (days) | veil | {' | '.join(head for head, _ in HEADS.values())} |"]
     lines.append("| --- | --- |" + " ---: |" * len(HEADS))
     for house, row in wanted:
         if (house, row, "followed_percent") in values.index:
             cells = [words.format(values[house, row, metric]) for metric, (_, words) in HEADS.items()]
-            lines.append(f"| {house} ({days[house]:.0f}) | {row} | {' | '.join(cells)} |")
+            lines.append(f"| {house} ({days[house, row]:.0f}) | {row} | {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
@@ -258,10 +263,12 @@ def write_page(results: Path, page: Path, pictures: Path | None = None) -> None:
     others = [
         (house, f"{variant}, 8 kWh a day") for house in HOUSES for variant in VARIANTS if variant not in DECIDERS[1:]
     ]
+    candidates = [name for name in VARIANTS if name.startswith("planner")]
+    choosing = [(house, f"{name}, 8 kWh a day{ON_TRAINING}") for house in HOUSES for name in candidates]
     if pictures:
         draw_deciders(table, pictures / "veil-deciders.png")
     text = page.read_text()
-    for mark, wanted in (("frontier", frontier), ("variants", others)):
+    for mark, wanted in (("frontier", frontier), ("variants", others), ("choosing", choosing)):
         text = study.put(text, mark, page_table(table, wanted))
     page.write_text(text)
 
@@ -290,6 +297,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--houses", nargs="+", default=list(HOUSES), choices=list(HOUSES))
     parser.add_argument("--variants", nargs="+", default=list(VARIANTS), choices=list(VARIANTS))
     parser.add_argument("--page", type=Path, default=Path("docs/veil.md"), help="page with the tables")
+    parser.add_argument("--choose", action="store_true", help="measure on the last half of the training days")
     asked = parser.parse_args(arguments)
     if not asked.picture:
         measure(asked)

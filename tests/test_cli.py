@@ -17,8 +17,9 @@ import pytest
 from typer.testing import CliRunner
 
 from meterveil import __version__
-from meterveil.cli import app
+from meterveil.cli import app, tables
 from meterveil.cli.options import spoken
+from meterveil.cli.tables import steps
 from meterveil.defenders import DEFENDERS
 from meterveil.errors import how_to_install, unknown
 
@@ -472,3 +473,19 @@ def test_an_interrupt_ends_a_long_run_with_130_and_a_short_line(tmp_path):
     assert "Traceback" not in errors
     assert errors.strip().splitlines()[-1].endswith("stopped")
     assert not (tmp_path / "long").exists()
+
+
+def test_progress_without_a_terminal_is_a_line_now_and_then(capsys, monkeypatch):
+    with steps(4, "fitting") as on_done:
+        on_done("co")
+    assert capsys.readouterr().err == ""
+
+    monkeypatch.setattr(tables, "LINE_EVERY_S", 0.0)
+    with steps(4, "fitting") as on_done:
+        on_done("co")
+        on_done("fhmm")
+    first, second = capsys.readouterr().err.splitlines()
+    assert first.startswith("25 %")
+    assert first.endswith(": fitting, done: co")
+    assert second.startswith("50 %")
+    assert " left: " in second

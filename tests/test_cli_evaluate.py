@@ -54,6 +54,7 @@ def test_the_load_can_be_the_sum_of_the_sub_meters_and_the_charge_any(tmp_path):
     [described] = results.read_runs(tmp_path / "r").values()
     assert described.settings["soc_start"] == 0.8
     assert "total cost" in (tmp_path / "o" / "evaluate.html").read_text()
+    assert "load summed from sub-meters" in printed(result)
 
 
 def test_by_default_nothing_is_recorded_among_the_kept_results(tmp_path, monkeypatch):

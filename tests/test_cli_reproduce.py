@@ -79,7 +79,7 @@ def test_the_status_counts_finished_outdated_and_missing_cells(tmp_path):
     assert not (tmp_path / "results").exists()
     done = run(*options)
     assert done.exit_code == 0, done.output
-    assert "2 of 2 cells finished" in words_of(done)
+    assert "baseline_comparison synthetic fixed 2 2 results" in words_of(done)
     assert "tasks left" not in words_of(done)
     assert len(json.loads((tmp_path / "results/runs.json").read_text())) == 2
     other_seeds = run(*options, "--seeds", 4, "--status")

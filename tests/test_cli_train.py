@@ -167,7 +167,7 @@ def test_days_that_a_defence_was_trained_on_are_named(trained, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("--probe", "oracle"), "no probe 'oracle'; known are transformer, lstm, cnn, identity"),
+        (("--probe", "oracle"), "no probe 'oracle'; known are transformer, lstm, cnn, identity, denoising"),
         (("--lambda", "1.5"), "lambda is 1.5; allowed is 0"),
         (("--budget-days", "0"), "is 0; give more than 0"),
         (("--resume",), "holds no training"),

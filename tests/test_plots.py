@@ -247,9 +247,9 @@ def test_sides_have_a_panel_for_each_house_and_metric_and_no_bar_for_an_unknown_
         "two": {"RMSE": {"paper": 166.0, "ours": 347.0}, "cost": {"paper": float("nan"), "ours": 0.984}},
     }
     figure = sides_figure(houses, {"RMSE": 0, "cost": 3})
-    assert [bar.text for bar in figure.data] == [("107", "178"), ("-0.764", "0.981"), ("166", "347"), ("0.984",)]
+    assert [bar.text for bar in figure.data] == [("107", "178"), ("166", "347"), ("-0.764", "0.981"), ("0.984",)]
     assert figure.data[0].marker.color[1] == figure.data[3].marker.color[0]
-    assert [note.text for note in figure.layout.annotations] == ["<b>RMSE</b>", "<b>cost</b>"]
+    assert [note.text for note in figure.layout.annotations] == ["<b>one</b>", "<b>two</b>"]
 
 
 def test_points_that_another_budget_beats_in_cost_and_bits_have_no_ring():

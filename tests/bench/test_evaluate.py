@@ -322,6 +322,7 @@ def test_a_managers_choice_can_be_changed_and_is_recorded(undefended, home, tria
     assert evaluate(undefended, defence, 1).masked.same_as == (0, 1, 2)
     assert run_of(greedy).settings["choice"] == "greedy"
     assert defence.settings["choice"] == "sampled"
+    assert (defence.has_choice, find_defence("flat").has_choice) == (True, False)
     with pytest.raises(InputError, match="no choice 'bold'; known are sampled, greedy"):
         defence.choosing("bold")
     with pytest.raises(InputError, match="flat is no trained manager"):

@@ -54,6 +54,9 @@ def test_a_day_that_is_not_recorded_or_only_in_part_or_without_a_reading_is_refu
     whole.aggregate_w[1440:2880] = np.nan
     with pytest.raises(InputError, match="has no aggregate reading on 2021-06-02"):
         check_recorded(whole, days(0, 2))
+    whole.appliances_w["kettle"][1440:2880] = np.nan
+    with pytest.raises(InputError, match="leave kettle out with --appliances"):
+        check_recorded(whole.metered_by("submeters"), days(0, 2))
 
 
 def test_held_out_days_are_well_covered_and_unseen():

@@ -213,7 +213,7 @@ def test_signatures_longer_than_a_day_are_refused():
         ({"loss": "huber"}, "no loss 'huber'; known are mse"),
         ({"choice": "lucky"}, "no choice 'lucky'; known are sampled, greedy"),
         ({"colour": "red"}, "manager has no setting colour"),
-        ({"preset": "slow"}, "no preset 'slow'; known are fast, patient, paper"),
+        ({"preset": "slow"}, "no preset 'slow'; known are fast, patient, paper, adaptive"),
         ({"method": "sarsa"}, "no method 'sarsa'; known are manager, ddql_flat, ddql_mi"),
         ({"method": "ddql_mi", "probe": "cnn"}, "ddql_mi has no setting probe"),
         ({"method": "ddql_mi", "preset": "patient"}, "no preset 'patient'; known are fast, paper"),

@@ -8,8 +8,8 @@ import pytest
 from meterveil.core.battery import Battery
 from meterveil.core.certificate import Rules
 from meterveil.core.tariff import DEGRADATION_PER_KWH
-from meterveil.defenders.veil.planner import Planner
-from meterveil.defenders.veil.situation import SLOTS, Situation, shipped_record
+from meterveil.defenders.veil.planner import Planner, _alike, rows_of
+from meterveil.defenders.veil.situation import SLOTS, Situation, record_of, shipped_record
 
 
 def a_situation(rules, slot, battery, soc, budget_left_kwh, decoy_w=0.0):
@@ -118,3 +118,19 @@ def test_a_plan_without_a_limit_of_the_budget_equals_one_with_a_budget_that_is_n
         Planner().scores(a_situation(rules, 14, Battery(budget_kwh=kwh), 0.5, kwh, 0.0)) for kwh in (900.0, np.inf)
     ]
     np.testing.assert_allclose(plans[0], plans[1], atol=1e-9)
+
+
+def test_batteries_that_differ_in_power_alone_share_a_plan_and_get_the_same_scores():
+    rng = np.random.default_rng(0)
+    record = record_of(rng.gamma(2.0, 200.0, (3, 1440)), Rules())
+    names = ("capacity_kwh", "charge_w", "budget_kwh")
+    sizes = [(8.0, 4000.0, 8.0), (4.0, 2000.0, 8.0), (8.0, 1000.0, 8.0), (8.0, 4000.0, 4.0), (4.0, 4000.0, 8.0)]
+    columns = {name: np.full(5, value) for name, value in vars(Battery()).items()}
+    columns |= dict(zip(names, np.array(sizes).T, strict=True))
+    soc, left_kwh = rng.uniform(0.2, 0.8, 5), rng.uniform(1.0, 4.0, 5)
+    recent = np.tile(record, (5, 1, 1, 1))
+    situation = Situation(Rules(), Battery(**columns), soc, left_kwh, np.full(5, 420), recent, np.full(48, 0.2))
+    together = Planner().scores(situation)
+    for row in range(5):
+        np.testing.assert_array_equal(Planner().scores(rows_of(situation, np.array([row])))[0], together[row])
+    assert _alike(situation)[1].tolist() == [0, 1, 0, 2, 1]

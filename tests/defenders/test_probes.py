@@ -59,15 +59,18 @@ def test_a_record_without_a_whole_hour_on_both_sides_of_the_cut_is_refused():
         ("transformer", 3 * (4 * 64 * 65 + 64 * 256 + 256 + 256 * 64 + 64 + 4 * 64) + 128 + 65),
         ("lstm", 50_497),
         ("cnn", 12_801),
+        ("denoising", 2 * 32 * 5 + 32 + 3 * (32 * 32 * 5 + 32) + 33),
     ],
 )
-def test_the_networks_have_the_sizes_of_the_paper(kind, weights):
+def test_the_networks_have_the_documented_sizes(kind, weights):
     network = probes.build(kind)
     assert sum(part.numel() for part in network.parameters()) == weights
     assert network(torch.zeros(3, 60)).shape == (3, 60)
 
 
-@pytest.mark.parametrize(("kind", "segments"), [("cnn", 600), pytest.param("lstm", 1600, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    ("kind", "segments"), [("cnn", 600), ("denoising", 1600), pytest.param("lstm", 1600, marks=pytest.mark.slow)]
+)
 def test_a_trained_probe_explains_clean_days_that_it_has_not_seen(home, kind, segments):
     probe = train_probe(kind, home, home.days(), seed=0, recipe=replace(FEW, segments=segments))
     assert probe.quality["explained"] > 0.9
@@ -145,7 +148,7 @@ def test_a_missing_altered_or_foreign_probe_is_refused(tmp_path):
 
 
 def test_an_unknown_probe_and_a_day_that_was_not_recorded_are_refused(home):
-    with pytest.raises(InputError, match="no probe 'oracle'; known are transformer, lstm, cnn, identity"):
+    with pytest.raises(InputError, match="no probe 'oracle'; known are transformer, lstm, cnn, identity, denoising"):
         train_probe("oracle", home, home.days(), 0)
     with pytest.raises(InputError, match="does not record"):
         train_probe("cnn", home, [home.days()[-1] + timedelta(days=1)], 0)

@@ -55,6 +55,7 @@ def test_the_page_says_what_is_not_measured_and_joins_the_paper():
     assert ["attackers, seeds", "6, 5", "not measured", "not measured"] in rows
     assert "Not measured yet" in fidelity_page.informed(results.to_table([]))
     assert "Not measured yet" in fidelity_page.by_attacker(results.to_table([]))
+    assert "Not measured yet" in fidelity_page.levels(results.to_table([]))
     drawn = fidelity_page.picture(results.to_table([]))
     assert [bar.x for bar in drawn.data if bar.x] == [("paper",)] * 6  # REDD has no energy and no cost
     assert "| energy moved, UK-DALE | 6.13 kWh |" in fidelity_page.bounds()
@@ -89,13 +90,14 @@ def test_an_attacker_is_compared_over_the_appliances_that_all_sides_have():
             **shared,
             aggregate=aggregate,
             defence=defence,
-            attacker="co",
+            attacker=attacker,
             appliance=appliance,
             metric=metric,
             value=value,
             change=change,
         )
         for defence, aggregate in (("as_published", "active"), ("ours", "mains"))
+        for attacker in ("co", "fhmm")
         for appliance in ("kettle", "oven")
         for metric, value, change in (("rmse", 300.0, 200.0), ("f1", 0.2, -0.6))
     ]
@@ -104,3 +106,5 @@ def test_an_attacker_is_compared_over_the_appliances_that_all_sides_have():
     papers = 100 * (kettle["masked"] / kettle["raw"] - 1).item()
     assert f"| UK-DALE house 1, 18 March 2013 | CO | {papers:.0f} | 200 | 200 |" in table
     assert table.splitlines()[-1].endswith("| 75 | 75 |")
+    assert [line.split(" | ")[1] for line in table.splitlines()[2:]] == ["CO", "FHMM", "together"]
+    assert fidelity_page.levels(results.to_table(figures)).splitlines()[-1].endswith("| 0.80 to 0.20 | 0.80 to 0.20 |")

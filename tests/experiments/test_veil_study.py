@@ -34,7 +34,8 @@ def test_the_page_is_filled_from_the_recorded_figures(tmp_path):
     ]
     study.record(tmp_path, "veil", "key", rows, {})
     page = tmp_path / "veil.md"
-    page.write_text("<!-- frontier -->\nold\n<!-- end of frontier -->\n<!-- variants -->\n<!-- end of variants -->\n")
+    marks = ("frontier", "variants", "choosing")
+    page.write_text("".join(f"<!-- {mark} -->\nold\n<!-- end of {mark} -->\n" for mark in marks))
     write_page(tmp_path, page)
     assert page.read_text().count("| redd_2 (2) | planner, 8 kWh a day | 1.00 % |") == 2
     assert "old" not in page.read_text()

@@ -16,6 +16,7 @@ from meterveil.bench.reported import cases as papers_cases
 from meterveil.bench.results import where
 from meterveil.bench.trial import CROSSINGS
 from meterveil.data import outputs
+from meterveil.data.household import SOURCE_NOTES
 from meterveil.data.protocols import PROTOCOLS
 from meterveil.plots.attack import METRICS, strength_figure
 from meterveil.plots.html import Section, page
@@ -80,10 +81,8 @@ def heading(table: pd.DataFrame) -> str:
     """Name the house, the days and what the attackers learned from, of the figures of one trial."""
     first = table.iloc[0]
     house = f"{DATASETS.get(first['dataset'], first['dataset'])} house {first['house']}"
-    parts = [house, _days(table), f"attackers trained on {first['training']}"]
-    if first["aggregate"] == "submeters":
-        parts.append("load summed from sub-meters")
-    return ", ".join(parts)
+    learned = f"attackers trained on {first['training']}"
+    return f"{house}, {_days(table)}, {learned}{SOURCE_NOTES.get(first['aggregate'], '')}"
 
 
 def strength_rows(table: pd.DataFrame) -> list[list[str]]:

@@ -22,6 +22,7 @@ from meterveil.bench.trial import OWN_HOUSE
 from meterveil.core.battery import INITIAL_SOC, Battery
 from meterveil.core.tariff import PAPER_TARIFF
 from meterveil.data import outputs
+from meterveil.data.household import SOURCE_NOTES
 from meterveil.data.protocols import PROTOCOLS
 from meterveil.data.settings import battery_values
 from meterveil.defenders.training_settings import MANAGER
@@ -82,12 +83,12 @@ def write_evaluation(
 
 
 def title_of(result: Result) -> str:
-    """Name the house and the days of an evaluation."""
-    test = result.spec.trial.test
+    """Name the house, the days and the source of the load of an evaluation."""
+    test, source = result.spec.trial.test, SOURCE_NOTES.get(result.spec.trial.aggregate, "")
     first = f"{min(test.days):%d %B %Y}"
     days = first if len(test.days) == 1 else f"{len(test.days)} days from {first} on"
     house = f" house {test.house}" * (test.house != OWN_HOUSE)
-    return f"{DATASETS.get(test.dataset, test.dataset)}{house}, {days}"
+    return f"{DATASETS.get(test.dataset, test.dataset)}{house}, {days}{source}"
 
 
 def defence_rows(results: Sequence[Result]) -> list[list[str]]:

@@ -99,7 +99,8 @@ def evaluate(
     outputs.folder(results, ())
     tested = find_defences(defences)
     if choice:
-        tested = [defence.choosing(choice) for defence in tested]
+        managers = [defence.name for defence in tested if defence.has_choice] or [tested[0].name]
+        tested = [defence.choosing(choice) if defence.name in managers else defence for defence in tested]
     if against and against not in [defence.name for defence in tested]:
         raise InputError(f"--against {against} is not among the defences; name one of them")
     own_battery = settings.battery(battery) if battery else None

@@ -88,7 +88,7 @@ def check(
 ) -> None:
     """Check the settings and every connection, read-only; with --step also signs, dead time and response."""
     check_installed("the guard", NEEDED, "live")
-    from meterveil.live.checkup import STEP_W, look, step_battery, verdict
+    from meterveil.live.checkup import STEP_W, WAIT_S, look, step_battery, verdict
     from meterveil.live.config import home_of, read_config
     from meterveil.live.drivers import build_ports, close_ports
     from meterveil.live.simulated import SystemClock
@@ -96,6 +96,7 @@ def check(
     settings = read_config(config)
     home = home_of(settings, live=False)
     ports = build_ports(settings, SystemClock())
+    show_line(f"Reading meter and battery, for {WAIT_S:.0f} s at most", "dim")
     try:
         found = look(ports, home)
         if step and all(part.ok for part in found):

@@ -166,9 +166,8 @@ def _run(made: Plan, engine: Engine) -> None:
                 finished = Counter(made.states.values())["finished"]
                 words = f"{finished} of {len(made.cells)} cells finished; {task.title}"
                 bar.update(shown, advance=1, description=words)
-                if error or not console.is_terminal:
-                    reason = f" failed: {error}" if error else ""
-                    console.print(f"{bar.tasks[0].percentage:.0f} %: {words}{reason}", soft_wrap=True)
+                if error:
+                    console.print(f"{task.title} failed: {error}", soft_wrap=True)
     except KeyboardInterrupt as error:
         raise KeyboardInterrupt("interrupted; repeat the command to continue") from error
     if failures:

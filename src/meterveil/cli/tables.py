@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 from itertools import zip_longest
 from pathlib import Path
 from textwrap import wrap
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
 _GAP = "  "
 _LEAST_TEXT = 24
 """A column of sentences that is narrower than this is hard to read."""
+LINE_EVERY_S = 60.0
+"""Seconds between two lines of progress where there is no terminal."""
 
 
 def show_table(rows: Sequence[Sequence[str]], title: str = "", text_columns: Sequence[str] = ()) -> None:
@@ -73,12 +77,32 @@ def show_file(what: str, path: Path) -> None:
 
 
 def progress(**options: Any) -> Progress:
-    """Make a progress bar with the time left and a description; it is removed at the end by default."""
+    """Make a progress bar with the time left and a description; it is removed at the end by default.
+
+    Where nobody looks at a terminal (a log, a scheduler), it is a line now and then.
+    """
     from rich import progress as rich  # noqa: PLC0415  only a bar needs it
 
+    console = options.pop("console", None) or Console(stderr=True)
+    is_hidden = options.pop("disable", False)
+
+    class Lines(rich.Progress):
+        last = time.monotonic()
+
+        def update(self, task_id: rich.TaskID, **changes: Any) -> None:
+            super().update(task_id, **changes)
+            task, now = self._tasks[task_id], time.monotonic()
+            if is_hidden or not task.visible or now < self.last + LINE_EVERY_S:
+                return
+            self.last = now
+            left = "" if task.time_remaining is None else f", {timedelta(seconds=round(task.time_remaining))} left"
+            console.print(f"{task.percentage:.0f} %{left}: {task.description}", soft_wrap=True, markup=False)
+
+    if not console.is_terminal:
+        return Lines(console=console, disable=True)
     times = (rich.TimeElapsedColumn(), rich.TextColumn("left"), rich.TimeRemainingColumn())
     columns = (rich.BarColumn(), rich.TaskProgressColumn(), *times, rich.TextColumn("{task.description}"))
-    return rich.Progress(*columns, **{"console": Console(stderr=True), "transient": True, **options})
+    return rich.Progress(*columns, **{"console": console, "transient": True, "disable": is_hidden, **options})
 
 
 @contextmanager

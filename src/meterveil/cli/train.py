@@ -94,8 +94,12 @@ def train(
     method: Annotated[
         str, typer.Option(help="manager; veil_manager (levels of the veil); or ddql_flat, ddql_mi.")
     ] = MANAGER,
-    preset: Annotated[str, typer.Option(help="fast, patient (discounts less) or paper (as published).")] = "fast",
-    probe: Annotated[str | None, typer.Option(help="transformer (default), lstm, cnn or identity.")] = None,
+    preset: Annotated[
+        str, typer.Option(help="fast, patient (discounts less), paper (as published) or adaptive (refits its probe).")
+    ] = "fast",
+    probe: Annotated[
+        str | None, typer.Option(help="transformer (default), lstm, cnn, identity or denoising (refitted).")
+    ] = None,
     weight: Annotated[float | None, typer.Option("--lambda", help="1: privacy only (default), 0: cost only.")] = None,
     budget_days: Annotated[float | None, typer.Option(help="Days to simulate; default: the preset's.")] = None,
     choice: Annotated[
@@ -217,6 +221,8 @@ def learn(settings: Settings, source: Source, out: Path) -> TrainedRun:
 
             def on_update(update: manager_training.Update) -> None:
                 reward = f"manager: reward {update.reward_per_decision:.3g} per decision"
+                if update.relative_error is not None:
+                    reward += f", probe's error {update.relative_error:.2f} of the prior's"
                 bar.update(probe, visible=False)
                 bar.update(manager, completed=update.minutes, description=reward)
 
@@ -255,11 +261,13 @@ def _show(run: TrainedRun, out: Path) -> None:
     figures, last = run.document["figures"], run.document["curve"][-1]
     if run.method == MANAGER:
         probe = run.document["probe"]
+        refitted = last.get("relative_error")
         rows = [
             ["decisions", f"{figures['decisions']:,}"],
             ["days simulated", f"{figures['minutes'] / 1440:,.0f}"],
             ["reward per decision, last update", f"{last['reward_per_decision']:.4g}"],
             [f"error of the {probe['kind']} probe without a defence", f"{probe['rmse_w']:.1f} W"],
+            *([["its error relative to the prior's, last refit", f"{refitted:.2f}"]] if refitted is not None else []),
             ["RMS battery power on training days", f"{figures['training_days_rms_w']:.0f} W"],
         ]
     elif run.method == LEARNED_VEIL:

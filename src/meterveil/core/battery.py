@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from meterveil.core.arrays import KWH_PER_W_MINUTE, BoolArray, FloatArray
+from meterveil.core.arrays import KWH_PER_W_MINUTE, BoolArray, FloatArray, IntArray
 from meterveil.errors import InputError
 
 INITIAL_SOC = 0.5
@@ -69,6 +69,15 @@ _ALLOWED = {
 }
 
 
+def batteries_of(battery: Battery, rows: IntArray, batch: int) -> Battery:
+    """Return the batteries of some households of a batch; the fields were checked before."""
+    chosen = object.__new__(Battery)
+    for field in fields(Battery):
+        values = np.broadcast_to(np.asarray(getattr(battery, field.name)), batch)[rows]
+        object.__setattr__(chosen, field.name, values)
+    return chosen
+
+
 class BatteryState(NamedTuple):
     """State of the battery, which changes from minute to minute."""
 
@@ -93,7 +102,7 @@ class Delivery(NamedTuple):
 
 def start_day(state: BatteryState, new_day: BoolArray) -> BatteryState:
     """Restore the full budget of the households whose civil day begins."""
-    return state._replace(moved_kwh=np.where(new_day, 0.0, state.moved_kwh))
+    return state._replace(moved_kwh=np.where(new_day, 0.0, state.moved_kwh)) if np.count_nonzero(new_day) else state
 
 
 def budget_left_kwh(battery: Battery, state: BatteryState) -> FloatArray:

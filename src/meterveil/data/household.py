@@ -27,6 +27,8 @@ Unit = Literal["W", "VA"]
 Aggregate = Literal["mains", "submeters", "active"]
 AGGREGATES: tuple[Aggregate, ...] = ("mains", "submeters", "active")
 """Sources of the load (D2): the meter, the sum of sub-meters, or an estimate of the meter's active power."""
+SOURCE_NOTES = {"submeters": ", load summed from sub-meters", "active": ", load an estimate of active power"}
+"""Source other than the meter -> end of a heading."""
 
 REST_POWER_FACTOR = 0.57
 """Power factor of what no sub-meter measures, for `active`; docs/fidelity.md derives it for UK-DALE house 1."""
@@ -148,6 +150,13 @@ class Household:
         if aggregate == "submeters":
             return self.metered_by_submeters()
         return self.metered_actively() if aggregate == "active" else self
+
+    def remedy(self) -> str:
+        """Say what to do about a record without a reading of the load."""
+        silent = [name for name, watts in self.appliances_w.items() if np.isnan(watts).all()]
+        if self.aggregate == "mains" or not silent:
+            return "choose other days"
+        return f"its sum needs sub-meters that read nothing: leave {', '.join(silent)} out with --appliances"
 
     def _slice(self, part: slice) -> Household:
         appliances = {name: watts[part] for name, watts in self.appliances_w.items()}

@@ -72,7 +72,7 @@ def span(household: Household, start: date, end: date, tariff: Tariff, lead: int
     """Return one row of the civil days from `start` up to, not including, `end`, SoC carried over (D16)."""
     part = household.between(start, end)
     if np.all(np.isnan(part.aggregate_w)):
-        raise InputError(f"{household.name}: no reading at all from {start} to {end}; choose other days")
+        raise InputError(f"{household.name}: no reading at all from {start} to {end}; {part.remedy()}")
     first = int(household.minutes.searchsorted(part.minutes[0]))
     before_w = household.aggregate_w[max(first - lead, 0) : first]
     load_w = np.concatenate([np.full(lead - len(before_w), part.aggregate_w[0]), before_w, part.aggregate_w])

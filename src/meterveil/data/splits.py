@@ -40,8 +40,9 @@ def check_recorded(household: Household, days: Iterable[date]) -> None:
                 f"{household.name} does not record {day} from midnight to midnight; "
                 f"it records {min(recorded, default=None)} to {max(recorded, default=None)}"
             )
-        if np.isnan(household.day(day).aggregate_w).all():
-            raise InputError(f"{household.name} has no aggregate reading on {day}; choose another day")
+        known = household.day(day)
+        if np.isnan(known.aggregate_w).all():
+            raise InputError(f"{household.name} has no aggregate reading on {day}; {known.remedy()}")
 
 
 def day_coverage(household: Household) -> dict[date, float]:

@@ -83,12 +83,17 @@ class Defence:
         """Return the defence with a record of the household's earlier days, where it uses one."""
         return replace(self, policies=tuple(knowing(policy, history, setup) for policy in self.policies))
 
+    @property
+    def has_choice(self) -> bool:
+        """Tell whether all its policies are trained managers, which alone act sampled or greedy."""
+        return bool(self.trainings) and all(isinstance(policy, ManagerPolicy) for policy in self.policies)
+
     def choosing(self, choice: str) -> Defence:
         """Return the defence with managers that act so: `sampled` or `greedy`."""
         if choice not in CHOICES:
             raise unknown("choice", choice, CHOICES)
-        if not self.trainings or not all(isinstance(policy, ManagerPolicy) for policy in self.policies):
-            raise InputError(f"{self.name} is no trained manager, which alone has a choice; leave it out")
+        if not self.has_choice:
+            raise InputError(f"{self.name} is no trained manager, which alone has a choice; leave --choice out")
         policies = tuple(replace(cast(ManagerPolicy, policy), choice=choice) for policy in self.policies)
         options = [{**run.document["options"], "choice": choice} for run in self.trainings]
         trainings = tuple(
@@ -96,6 +101,10 @@ class Defence:
             for run, policy, chosen in zip(self.trainings, policies, options, strict=True)
         )
         return replace(self, policies=policies, trainings=trainings)
+
+    def masked(self) -> Defence:
+        """Return the defence with managers that choose only among idling and actions that move energy."""
+        return replace(self, policies=tuple(replace(cast(ManagerPolicy, p), masked=True) for p in self.policies))
 
     def seeds(self, asked: int) -> int:
         """Return the number of seeds to measure with: one per training where there are several."""

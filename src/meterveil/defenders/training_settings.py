@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields, replace
 from math import ceil
 from typing import Any, ClassVar, Literal, TypeVar
 
@@ -17,7 +17,9 @@ Choice = Literal["sampled", "greedy"]
 CHOICES: tuple[Choice, ...] = ("sampled", "greedy")
 """`sampled` draws from the policy, as in training (Algorithm 1); `greedy` takes the likeliest action."""
 
-PROBES = ("transformer", "lstm", "cnn", "identity")
+DENOISING = "denoising"
+"""Probe that is refitted to the manager's masked days while the manager learns."""
+PROBES = ("transformer", "lstm", "cnn", "identity", DENOISING)
 LOSSES = ("mse", "rmse", "mse_kw2", "rmse_kw")
 
 
@@ -45,7 +47,7 @@ class ManagerSettings:
     """Raise it when a change of the code alters what is learned."""
 
     probe: str = "transformer"
-    """Probe that the reward is computed with: transformer, lstm, cnn or identity."""
+    """Probe that the reward is computed with: transformer, lstm, cnn, identity or denoising."""
     weight: float = 1.0
     """Lambda of `eq:total_reward`: 1 is privacy only, 0 is cost only."""
     budget_days: float = 300.0
@@ -77,13 +79,17 @@ class ManagerSettings:
     slots: int = 64
     """Households that are simulated in parallel."""
     probe_epochs: int = 5
+    refit_updates: int = 2
+    """Updates of the manager between two refits of a denoising probe; other probes stay as they are."""
 
     def __post_init__(self) -> None:
         _check_known("probe", self.probe, PROBES)
         _check_known("choice", self.choice, CHOICES)
         _check_known("loss", self.loss, LOSSES)
         _check_lambda(self.weight)
-        _check_positive(self, "budget_days", "learning_rate", "epochs", "minibatch", "slots", "probe_epochs")
+        _check_positive(
+            self, "budget_days", "learning_rate", "epochs", "minibatch", "slots", "probe_epochs", "refit_updates"
+        )
         if self.horizon < 1 or self.horizon % self.slots:
             raise InputError(
                 f"horizon is {self.horizon}, which does not divide into {self.slots} slots; give a multiple"
@@ -224,12 +230,16 @@ _FAST = ManagerSettings(
     reward_scale=0.1,
 )
 
+_PATIENT = replace(_FAST, gamma=1.0, gae_lambda=0.99)
+
 MANAGER_PRESETS: dict[str, ManagerSettings] = {
     "fast": _FAST,
-    "patient": replace(_FAST, gamma=1.0, gae_lambda=0.99),
+    "patient": _PATIENT,
     "paper": ManagerSettings(),
+    "adaptive": replace(_PATIENT, probe=DENOISING, masked=True, reward_scale=1.0, probe_epochs=1),
 }
-"""`fast` was chosen on validation days (docs/training.md), `patient` discounts the evening less."""
+"""`fast` was chosen on validation days (docs/training.md), `patient` discounts the evening less, and `adaptive` is paid
+for what a reader that adapts cannot tell."""
 
 DDQL_PRESETS: dict[str, DdqlSettings] = {
     "fast": DdqlSettings(
@@ -279,6 +289,14 @@ def manager_settings(preset: str = "fast", **changes: Any) -> ManagerSettings:
     """Return the manager's settings of a preset with some fields changed."""
     _check_known("preset", preset, MANAGER_PRESETS)
     return _changed(MANAGER_PRESETS[preset], changes)
+
+
+def deciding(settings: Settings) -> dict[str, Any]:
+    """List the settings that can change what is learned; without a denoising probe nothing is refitted."""
+    values = asdict(settings)
+    if values.get("probe") != DENOISING:
+        values.pop("refit_updates", None)
+    return values
 
 
 def settings_from_json(values: dict[str, Any]) -> Settings:

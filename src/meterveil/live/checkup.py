@@ -36,11 +36,14 @@ class Step(NamedTuple):
 
 
 def look(ports: Ports, home: Home, wait_s: float = WAIT_S) -> list[Look]:
-    """Read meter and battery once, without a command; wait for the first reading of devices that push."""
-    watch = Health(home.health)
+    """Read meter and battery once, without a command; wait for the first reading of devices that push.
+
+    Both have the same seconds: a connection that fails does not add to the wait for the other one.
+    """
+    watch, end_s = Health(home.health), time.monotonic() + wait_s
     found = []
     for what, read in (("meter", ports.meter.read_meter), ("battery", ports.sensor.read_battery)):
-        reading, error = _first(read, wait_s)
+        reading, error = _first(read, end_s)
         if reading is None:
             found.append(Look(what, False, error))
             continue
@@ -120,10 +123,9 @@ def hidden_from_s(steps: list[Step]) -> float:
 
 
 def _first(
-    read: Callable[[], MeterReading | BatteryReading], wait_s: float
+    read: Callable[[], MeterReading | BatteryReading], end_s: float
 ) -> tuple[MeterReading | BatteryReading | None, str]:
-    """Return the first reading within some seconds, or why there is none."""
-    end_s = time.monotonic() + wait_s
+    """Return the first reading before a time, or why there is none."""
     while True:
         try:
             return read(), ""

@@ -68,16 +68,16 @@ def curves_figure(
 def sides_figure(
     houses: Mapping[str, Mapping[str, Mapping[str, float]]], digits: Mapping[str, int], title: str = ""
 ) -> go.Figure:
-    """Draw house -> metric -> side -> figure: a row of panels for each house, in each panel a bar for each side.
+    """Draw house -> metric -> side -> figure: a column of panels for each house, in each panel a bar for each side.
 
     `digits` is the metrics in their order, with the digits of their numbers; an unknown figure has no bar.
     """
     sides = list(dict.fromkeys(side for metrics in houses.values() for bars in metrics.values() for side in bars))
     colours = dict(zip(sides, (look.LOAD, look.DECOY, look.METER), strict=False))
-    heads = [f"<b>{metric}</b>" for metric in digits] + [""] * len(digits) * (len(houses) - 1)
-    figure = make_subplots(len(houses), len(digits), vertical_spacing=0.16, subplot_titles=heads)
-    for row, (house, metrics) in enumerate(houses.items(), start=1):
-        for column, (metric, places) in enumerate(digits.items(), start=1):
+    heads = [f"<b>{house}</b>" for house in houses] + [""] * len(houses) * (len(digits) - 1)
+    figure = make_subplots(len(digits), len(houses), vertical_spacing=0.06, subplot_titles=heads)
+    for row, (metric, places) in enumerate(digits.items(), start=1):
+        for column, metrics in enumerate(houses.values(), start=1):
             bars = {side: value for side, value in metrics.get(metric, {}).items() if not math.isnan(value)}
             trace = go.Bar(
                 x=list(bars),
@@ -90,10 +90,9 @@ def sides_figure(
                 showlegend=False,
             )
             figure.add_trace(trace, row, column)
-        figure.update_yaxes(title_text=house, row=row, col=1)
+        figure.update_yaxes(title_text=metric, row=row, col=1)
     figure.update_xaxes(categoryorder="array", categoryarray=sides, range=[-0.6, len(sides) - 0.4], tickangle=0)
-    figure.update_xaxes(tickfont_size=11)
-    look.figure_of(figure, title, 120 + 240 * len(houses))
+    look.figure_of(figure, title, 120 + 190 * len(digits))
     return figure.update_layout(bargap=0.25, hovermode="closest")
 
 

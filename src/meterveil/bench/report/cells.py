@@ -36,6 +36,7 @@ _DEFENCES = {
     "best_effort": "Best-Effort",
     "nill": "NILL",
     **{f"stepping_{rule}": f"stepping {rule.upper()}" for rule in ("ls1", "ls2", "lc", "rc")},
+    "ours_adaptive": "ours, probe that adapts",
     "ours_paper_settings": "ours, paper's settings",
     "main": "main battery",
     "rationed, main": "rationed, main battery",

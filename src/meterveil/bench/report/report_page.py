@@ -102,8 +102,6 @@ _GAPS = (
     "Ours hides more where RMSE Inc. and F1 Red. are above 0 and the other two below."
 )
 _STUDIES = {
-    "alignment": "Do the gradients of probe and attackers agree? Policy gradients of the probe's risk and of "
-    "the attackers' risk along training (condition A1).",
     "behaviour": "What an attacker that knows the defence reads about people: uses of the kettle, first and last "
     "activity, evening meal, absence; with meters of several intervals.",
     "crossing": "The same attacker without sub-meters in the house: it learned from other houses.",
@@ -114,6 +112,7 @@ _STUDIES = {
     "reproduction_time": "Processor time that the measurements take.",
     "training_observations": "Rewards, replays and probes at several learning rates and lengths.",
 }
+"""Studies on the page; others fill a page of the documentation."""
 
 
 @dataclass(frozen=True)
@@ -311,22 +310,23 @@ def _strength(report: Report) -> Iterator[Section]:
 
 
 def _study_sections(report: Report) -> Iterator[Section]:
-    for name, table in report.studies.items():
+    for name, text in _STUDIES.items():
+        table = report.studies.get(name, pd.DataFrame({"dataset": []}))
         shown = table[table["x"].isna()] if "x" in table else table  # points of pictures are left out
+        labels = [column for column in ("row", "meter", "attacker") if column in shown]
         for dataset, part in shown.groupby("dataset"):
             metrics = list(dict.fromkeys(part["metric"]))
-            known = {(cell["row"], cell["metric"]): cell for cell in records(part)}
+            known: dict[str, dict[str, str]] = {}
+            for cell in records(part):
+                label = ", ".join(str(cell[column]) for column in labels if pd.notna(cell[column]))
+                known.setdefault(label, {})[cell["metric"]] = _study_cell(cell)
             rows = [["", *map(readable, metrics)]]
-            rows += [
-                [str(row), *(_study_cell(known.get((row, metric))) for metric in metrics)]
-                for row in dict.fromkeys(part["row"])
-            ]
-            heading = f"{readable(name).capitalize()}, {dataset_name(str(dataset))}"
-            yield Section(heading, _STUDIES.get(name, ""), rows, is_folded=True)
+            rows += [[label, *(cells.get(metric, "") for metric in metrics)] for label, cells in known.items()]
+            yield Section(f"{readable(name).capitalize()}, {dataset_name(str(dataset))}", text, rows, is_folded=True)
 
 
-def _study_cell(row: Mapping[str, Any] | None) -> str:
-    if row is None or pd.isna(row["value"]):
+def _study_cell(row: Mapping[str, Any]) -> str:
+    if pd.isna(row["value"]):
         return ""
     value = f"{row['value']:.3g}" if abs(row["value"]) < 1000 else f"{row['value']:.0f}"
     return value if pd.isna(row["low"]) else f"{value}\u2009({row['low']:.3g}..{row['high']:.3g})"

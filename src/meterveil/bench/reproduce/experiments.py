@@ -38,11 +38,13 @@ class DefenceSpec:
     """With `random_equal`, the training whose throughput it moves (D8)."""
     signatures: str = "main"
     """Name of a part of the signature library; `main` is all of it."""
+    acts_masked: bool = False
+    """Let a manager that was trained without a mask choose only among idling and actions that move energy."""
 
 
 OURS = manager_settings("fast")
-AS_PUBLISHED = replace(OURS, weight=0.01, choice="greedy")
-"""Settings whose battery does what the paper's tables print, chosen without any privacy figure (docs/fidelity.md)."""
+AS_PUBLISHED = replace(OURS, weight=0.0125, choice="greedy")
+"""Settings whose battery comes nearest to the paper's tables, chosen without any privacy figure (docs/fidelity.md)."""
 LAMBDAS = (0.0, 0.02, 0.05, 0.1, 0.25, 0.5, 0.75, 1.0)
 """Weights of privacy, closer together at the lower end, where the trade-off turns."""
 
@@ -52,7 +54,7 @@ _SIZES = {9: "nine", 7: "seven", 5: "five", 3: "three"}
 _FIRST = ("none", "flat_decoys", "flat", "random_equal", "ours", "veil")
 _LATER = (
     *("random", "rule_based", "best_effort", "nill", "stepping_ls1", "stepping_ls2", "stepping_lc", "stepping_rc"),
-    *("ddql_flat", "ddql_mi"),
+    *("ddql_flat", "ddql_mi", "ours_adaptive"),
 )
 """Defences that informed attackers read, in the order in which they are measured."""
 
@@ -61,9 +63,10 @@ DEFENCES: dict[str, DefenceSpec] = {
     **{name: DefenceSpec(training=settings_for(name)) for name in ("ddql_flat", "ddql_mi")},
     "random_equal": DefenceSpec(RANDOM_EQUAL, OURS),
     "ours": DefenceSpec(training=OURS),
-    "as_published": DefenceSpec(training=AS_PUBLISHED),
+    "as_published": DefenceSpec(training=AS_PUBLISHED, acts_masked=True),
     "ours_rationed": DefenceSpec(RATIONED, OURS),
     "ours_patient": DefenceSpec(training=manager_settings("patient")),
+    "ours_adaptive": DefenceSpec(training=manager_settings("adaptive")),
     "ours_paper_settings": DefenceSpec(training=manager_settings("paper")),
     **{f"ours_{probe}": DefenceSpec(training=replace(OURS, probe=probe)) for probe in _PROBES},
     **{f"ours_{n}_signatures": DefenceSpec(training=OURS, signatures=part) for n, part in _SIZES.items()},
@@ -182,8 +185,8 @@ TABLES: dict[str, Table] = {
     ),
     "as_published": Table(
         "As published, as far as its tables tell",
-        "A manager whose battery does what the paper prints of its own: cost in the reward, the likeliest action, "
-        "and on UK-DALE an estimate of active power as the load (docs/fidelity.md).",
+        "A manager whose battery comes nearest to what the paper prints of its own: cost in the reward, the likeliest "
+        "action that moves energy, and on UK-DALE an estimate of active power as the load (docs/fidelity.md).",
         (Row("as_published", "as_published", as_published=True),),
         (
             *("rmse_increase_percent", "mae_increase_percent", "sae_increase_percent", "f1_reduction_percent"),

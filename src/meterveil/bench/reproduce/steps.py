@@ -38,7 +38,7 @@ from meterveil.defenders.defence import Defence, equal_kwh, find_defence, traine
 from meterveil.defenders.random import RandomEqual
 from meterveil.defenders.rationed import Rationed
 from meterveil.defenders.run_folder import FINISHED, format_of, own_randomness, read_document
-from meterveil.defenders.training_settings import MANAGER, ManagerSettings, Settings, VeilSettings
+from meterveil.defenders.training_settings import MANAGER, ManagerSettings, Settings, VeilSettings, deciding
 
 _LIBRARIES = ("numpy", "torch", "stable_baselines3", "scipy")
 _PROBE_FILES = ("probe.safetensors", "probe.json")
@@ -95,7 +95,7 @@ class TrainingSpec:
         days = training_days(workspace, self.dataset, self.house)
         return key_of(
             "train",
-            [self.settings.method, version_of(self.settings.method), asdict(self.settings)],
+            [self.settings.method, version_of(self.settings.method), deciding(self.settings)],
             [self.battery, self.seed, self.probe, list(map(str, days))],
             workspace.digest(self.dataset, self.house, (), self.aggregate),
             workspace.signatures(self.signatures).digest(),
@@ -141,7 +141,7 @@ class PlannedDefence:
     @property
     def origins(self) -> list[Any]:
         """Describe each policy by everything that can change it."""
-        rule = [self.spec.rule, version_of(self.spec.rule)] if self.spec.rule else []
+        rule = [self.spec.rule, version_of(self.spec.rule)] if self.spec.rule else ["masked"] * self.spec.acts_masked
         if self.spec.training and self.spec.rule != RANDOM_EQUAL:
             return [[*rule, training] for training in self.trainings]
         return [[*rule, *self.trainings]]
@@ -155,7 +155,7 @@ class PlannedDefence:
         defence = trained_defence(self.label, [workspace.folder("train", key) for key in self.trainings])
         if self.spec.rule == RATIONED:
             return replace(defence, policies=tuple(map(Rationed, defence.policies)))
-        return defence
+        return defence.masked() if self.spec.acts_masked else defence
 
     def equal_kwh(self, workspace: Workspace) -> float:
         """Average the throughput of the trainings on their own days; test days must not decide it."""
@@ -174,7 +174,8 @@ class PlannedDefence:
             return {}
         defaults = asdict(type(training)())
         changed = {name: value for name, value in asdict(training).items() if value != defaults[name]}
-        return {"signatures": self.spec.signatures, "training_settings": changed}
+        masked = {"acts_masked": True} if self.spec.acts_masked else {}
+        return {"signatures": self.spec.signatures, "training_settings": changed, **masked}
 
 
 def fit_attacker(workspace: Workspace, key: str, trial: Trial, name: str) -> dict[str, Any]:

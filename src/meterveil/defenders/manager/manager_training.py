@@ -1,13 +1,13 @@
 """Training of the manager by PPO (section 5, appendices C and E.4), in memory or in a run folder.
 
-Only the manager learns; probe and executor are fixed.
+Only the manager learns; probe and executor are fixed. A denoising probe is refitted from time to time.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import date
 from importlib.util import find_spec
 from pathlib import Path
@@ -24,6 +24,7 @@ from meterveil.core.scenario import Scenario
 from meterveil.data.household import Household
 from meterveil.data.simulation import Setup
 from meterveil.defenders.manager import ppo, probes
+from meterveil.defenders.manager.denoising import DenoisingReward
 from meterveil.defenders.manager.ppo import TrainingHouseholds
 from meterveil.defenders.manager.probe_reward import ProbeReward
 from meterveil.defenders.run_folder import (
@@ -37,7 +38,7 @@ from meterveil.defenders.run_folder import (
 )
 from meterveil.defenders.trained_policies import ManagerPolicy
 from meterveil.defenders.training_days import Trained, training_figures, training_scenario
-from meterveil.defenders.training_settings import ManagerSettings
+from meterveil.defenders.training_settings import DENOISING, ManagerSettings
 from meterveil.errors import InputError
 
 TENSORBOARD = "tensorboard"
@@ -55,6 +56,8 @@ class Update:
     reward_per_day: float | None
     """Mean over the whole days since the last update; None without any."""
     entropy: float
+    relative_error: float | None = None
+    """Error of a denoising probe after its latest refit, relative to that of the usual load."""
 
 
 def learn(
@@ -113,25 +116,34 @@ def train(
     """
     check(settings, setup, scenario)
     began, key = time.perf_counter(), manager_key(settings, setup, scenario, probe)
-    reward = ProbeReward(probe, scenario, settings.weight, settings.loss)
+    denoising = DenoisingReward(probe, scenario, settings.weight, settings.loss) if probe.kind == DENOISING else None
+    reward = denoising or ProbeReward(probe, scenario, settings.weight, settings.loss)
     params = EnvParams(setup.battery, setup.library)
     households = TrainingHouseholds(params, scenario, reward, settings)
     path = folder / CHECKPOINT if folder else None
+    reader = denoising.probe.network if denoising else None
     with own_randomness():
         model = ppo.build(settings, households, setup.seed)
         model.set_logger(_logger(folder))
         curve: list[Update] = []
         if path and path.exists():
-            curve = [Update(**entry) for entry in ppo.restore(path, model, households, key)]
+            curve = [Update(**entry) for entry in ppo.restore(path, model, households, key, reader)]
         while households.minutes < settings.budget_minutes:
-            curve.append(_update(model, households, settings))
+            error = curve[-1].relative_error if curve else None
+            if denoising and len(curve) % settings.refit_updates == 0:
+                acting = _policy(model, settings, setup)
+                error = denoising.refit(acting, setup, np.random.default_rng([setup.seed, len(curve)]))
+            curve.append(replace(_update(model, households, settings), relative_error=error))
             if path:
-                ppo.save(path, model, households, key, [asdict(entry) for entry in curve])
+                ppo.save(path, model, households, key, [asdict(entry) for entry in curve], reader)
             if on_update:
                 on_update(curve[-1])
-        network = ppo.actor(model)
-    policy = ManagerPolicy(network, setup.library.n_actions, settings.masked, settings.choice)
+        policy = _policy(model, settings, setup)
     return Trained(policy, tuple(curve), time.perf_counter() - began)
+
+
+def _policy(model: PPO, settings: ManagerSettings, setup: Setup) -> ManagerPolicy:
+    return ManagerPolicy(ppo.actor(model), setup.library.n_actions, settings.masked, settings.choice)
 
 
 def manager_key(settings: ManagerSettings, setup: Setup, scenario: Scenario, probe: probes.Probe) -> str:

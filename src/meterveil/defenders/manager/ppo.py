@@ -21,9 +21,8 @@ from meterveil.adapters.sb3 import HouseholdVecEnv
 from meterveil.core import env
 from meterveil.core.arrays import BoolArray, FloatArray, IntArray
 from meterveil.core.battery import BatteryState
-from meterveil.core.env import OBSERVATION, EnvParams, EnvState
+from meterveil.core.env import OBSERVATION, EnvParams, EnvState, Reward
 from meterveil.core.scenario import Scenario
-from meterveil.defenders.manager.probe_reward import ProbeReward
 from meterveil.defenders.run_folder import network_arrays, read_checkpoint, restore_network, save_checkpoint
 from meterveil.defenders.trained_policies import Mlp
 from meterveil.defenders.training_settings import ManagerSettings, VeilSettings
@@ -38,7 +37,7 @@ class TrainingHouseholds(HouseholdVecEnv):
     update, and the policy would forget the others.
     """
 
-    def __init__(self, params: EnvParams, scenario: Scenario, reward: ProbeReward, settings: ManagerSettings) -> None:
+    def __init__(self, params: EnvParams, scenario: Scenario, reward: Reward, settings: ManagerSettings) -> None:
         self._settings = settings
         super().__init__(params, scenario, self._scaled, settings.slots)
         self._unscaled = reward
@@ -202,8 +201,15 @@ def actor(model: PPO) -> Mlp:
     return Mlp(weights, tuple(state[f"{layer}.bias"] for layer in layers))
 
 
-def save(path: Path, model: PPO, households: TrainingHouseholds, key: str, curve: list[dict[str, Any]]) -> None:
-    """Write everything that the next update depends on; `key` identifies the training."""
+def save(
+    path: Path,
+    model: PPO,
+    households: TrainingHouseholds,
+    key: str,
+    curve: list[dict[str, Any]],
+    probe: nn.Module | None = None,
+) -> None:
+    """Write everything that the next update depends on; `key` identifies the training, `probe` is one that learns."""
     arrays, counters = households.snapshot()
     _, keys, position, has_gauss, gauss = np.random.get_state(legacy=True)  # noqa: NPY002  used by SB3
     document = {
@@ -218,14 +224,19 @@ def save(path: Path, model: PPO, households: TrainingHouseholds, key: str, curve
         "policy": network_arrays(model.policy, model.policy.optimizer),
         "households": {**arrays, "starts": model._last_episode_starts},
         "random": {"torch": torch.get_rng_state().numpy(), "numpy": np.asarray(keys)},
+        "probe": network_arrays(probe) if probe else {},
     }
     save_checkpoint(path, document, groups)
 
 
-def restore(path: Path, model: PPO, households: TrainingHouseholds, key: str) -> list[dict[str, Any]]:
-    """Restore model, households and generators; return the curve so far."""
+def restore(
+    path: Path, model: PPO, households: TrainingHouseholds, key: str, probe: nn.Module | None = None
+) -> list[dict[str, Any]]:
+    """Restore model, households, generators and a probe that learns; return the curve so far."""
     document, arrays = read_checkpoint(path, key)
     restore_network(model.policy, model.policy.optimizer, arrays["policy"])
+    if probe:
+        restore_network(probe, None, arrays["probe"])
     model.num_timesteps, model._n_updates = document["decisions"], document["passes"]
     households.reset()
     model._last_obs = households.restore(arrays["households"], document["households"])

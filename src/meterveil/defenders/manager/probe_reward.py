@@ -45,10 +45,10 @@ class ProbeReward:
     def __init__(self, probe: Probe, scenario: Scenario, weight: float = 1.0, loss: str = "mse") -> None:
         self.probe, self.weight, self.loss = probe, weight, loss
         self._pool = ThreadPoolExecutor(WORKERS)
-        _check_scenario(scenario)
+        check_scenario(scenario)
         self.scenario = scenario
         self.scaled = probe.scaler.transform(scenario.load_w).astype(np.float32)
-        self.complete = _complete_windows(scenario)
+        self.complete = complete_windows(scenario)
         self.clean = self._clean_losses()
 
     def __call__(self, scenario: Scenario, before: EnvState, action: IntArray, after: EnvState) -> FloatArray:
@@ -79,9 +79,7 @@ class ProbeReward:
 
     def _windows(self, row: IntArray, minute: IntArray) -> Float32Array:
         """Return the clean hours that end before these minutes, (batch, 60)."""
-        columns = (self.scenario.lead - WINDOW + minute)[:, None] + np.arange(WINDOW)
-        windows: Float32Array = self.scaled[row[:, None], columns]
-        return windows
+        return windows_before(self.scaled, self.scenario.lead, row, minute)
 
     def _clean_losses(self) -> FloatArray:
         """Compute the second term of `eq:privacy_reward` for every row and minute (D5)."""
@@ -94,7 +92,14 @@ class ProbeReward:
         return losses
 
 
-def _complete_windows(scenario: Scenario) -> BoolArray:
+def windows_before(minutes: Float32Array, lead: int, row: IntArray, minute: IntArray) -> Float32Array:
+    """Return the hours that end before these minutes, (batch, 60), of an array (row, lead + minute)."""
+    columns = (lead - WINDOW + minute)[:, None] + np.arange(WINDOW)
+    windows: Float32Array = minutes[row[:, None], columns]
+    return windows
+
+
+def complete_windows(scenario: Scenario) -> BoolArray:
     """Return whether the whole hour before each minute is known, (row, minute + 1)."""
     unknown = np.cumsum(np.isnan(scenario.load_w), axis=1, dtype=np.int64)
     unknown = np.concatenate([np.zeros((scenario.batch, 1), dtype=np.int64), unknown], axis=1)
@@ -103,7 +108,8 @@ def _complete_windows(scenario: Scenario) -> BoolArray:
     return complete
 
 
-def _check_scenario(scenario: Scenario) -> None:
+def check_scenario(scenario: Scenario) -> None:
+    """Refuse days without an hour before them, or with too many unknown minutes."""
     if scenario.lead < WINDOW:
         raise InputError(f"the scenario has {scenario.lead} minutes before its start; a reward needs {WINDOW}")
     acting = scenario.load_w[:, scenario.lead :]

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +28,7 @@ from meterveil.core.arrays import FloatArray, IntArray
 from meterveil.data.household import Household
 from meterveil.data.outputs import text_writer, write_all
 from meterveil.data.splits import VALIDATION_SHARE, Scaler, check_recorded, complete_starts
+from meterveil.defenders.training_settings import DENOISING
 from meterveil.errors import InputError, unknown
 
 MINUTES = 60
@@ -89,11 +91,32 @@ class CnnProbe(nn.Module):
         return torch.squeeze(self.layers(seen[:, None]), 1)
 
 
+class DenoisingProbe(nn.Module):
+    """Dilated convolutions that see half an hour to each side and the usual load; not in the paper.
+
+    It learns to remove what the battery added, and is refitted while the manager learns (`denoising.py`).
+    """
+
+    def __init__(self, width: int = 32, kernel: int = 5, dilations: Sequence[int] = (1, 2, 4, 8)) -> None:
+        super().__init__()
+        layers: list[nn.Module] = []
+        for dilation in dilations:
+            channels, padding = width if layers else 2, dilation * (kernel // 2)
+            layers += [nn.Conv1d(channels, width, kernel, padding=padding, dilation=dilation), nn.ReLU()]
+        self.layers = nn.Sequential(*layers, nn.Conv1d(width, 1, 1))
+
+    def forward(self, seen: Tensor, usual: Tensor | None = None) -> Tensor:
+        """Map (batch, minute) to (batch, minute); the usual load is the mean unless given."""
+        usual = torch.zeros_like(seen) if usual is None else usual
+        return usual + torch.squeeze(self.layers(torch.stack([seen, usual], dim=1)), 1)
+
+
 PROBES: dict[str, Callable[[], nn.Module] | None] = {
     "transformer": TransformerProbe,
     "lstm": LstmProbe,
     "cnn": CnnProbe,
     "identity": None,
+    DENOISING: DenoisingProbe,
 }
 """Name -> network; `identity` returns its input, so that its error is a formula."""
 
@@ -108,12 +131,12 @@ class Probe:
     quality: Mapping[str, float] = field(default_factory=dict)
     """Quality on clean validation segments: `rmse_w`, `explained` (share of the variance) and more."""
 
-    def reconstruct(self, scaled: Float32Array) -> Float32Array:
-        """Reconstruct the clean aggregate, (batch, 60) to (batch, 60)."""
+    def reconstruct(self, *scaled: Float32Array) -> Float32Array:
+        """Reconstruct the clean aggregate, (batch, 60), from the meter and, for a denoising probe, the usual load."""
         if self.network is None:
-            return scaled
+            return scaled[0]
         with torch.inference_mode():
-            answer: Float32Array = self.network(torch.from_numpy(scaled)).numpy()
+            answer: Float32Array = self.network(*map(torch.from_numpy, scaled)).numpy()
         return answer
 
     def weights(self) -> bytes:
@@ -217,7 +240,8 @@ def train_probe(
         torch.manual_seed(seed)
         network = build(kind)
         if network is not None:
-            _fit(network, learning, validating, recipe, progress)
+            parts = Segments(learning, (learning,)), Segments(validating, (validating,))
+            fit_network(network, *parts, recipe, progress)
     return Probe(kind, scaler, network, clean_quality(Probe(kind, scaler, network), validating))
 
 
@@ -270,17 +294,28 @@ def _cut_out(scaler: Scaler, aggregate_w: FloatArray, starts: IntArray) -> Tenso
     return torch.from_numpy(scaler.transform(windows).astype(np.float32))
 
 
-def _fit(network: nn.Module, learning: Tensor, validating: Tensor, recipe: Recipe, progress: Progress | None) -> None:
+class Segments(NamedTuple):
+    """Hours to learn from, (segment, minute), scaled."""
+
+    clean: Tensor
+    inputs: tuple[Tensor, ...]  # arguments of the network
+
+
+def fit_network(
+    network: nn.Module, learning: Segments, validating: Segments, recipe: Recipe, progress: Progress | None = None
+) -> None:
     """Minimise the squared error of the reconstruction and keep the weights of the best epoch."""
     optimiser = torch.optim.Adam(network.parameters(), lr=recipe.learning_rate)
-    steps = -(-len(learning) // recipe.batch) * recipe.epochs
+    clean, inputs = learning
+    steps = -(-len(clean) // recipe.batch) * recipe.epochs
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, recipe.learning_rate, total_steps=steps)
     best_loss, best = np.inf, dict[str, Tensor]()
     for epoch in range(recipe.epochs):
         network.train()
-        for part in torch.split(torch.randperm(len(learning)), recipe.batch):
+        for part in torch.split(torch.randperm(len(clean)), recipe.batch):
             optimiser.zero_grad(set_to_none=True)
-            nn.functional.mse_loss(network(learning[part]), learning[part]).backward()  # type: ignore[no-untyped-call]
+            answer = network(*(given[part] for given in inputs))
+            nn.functional.mse_loss(answer, clean[part]).backward()  # type: ignore[no-untyped-call]
             optimiser.step()
             schedule.step()
         loss = _validation_loss(network, validating)
@@ -292,11 +327,12 @@ def _fit(network: nn.Module, learning: Tensor, validating: Tensor, recipe: Recip
     network.eval()
 
 
-def _validation_loss(network: nn.Module, validating: Tensor) -> float:
+def _validation_loss(network: nn.Module, validating: Segments) -> float:
     network.eval()
+    batches = zip(*(torch.split(part, 256) for part in (validating.clean, *validating.inputs)), strict=True)
     with torch.inference_mode():
-        parts = [nn.functional.mse_loss(network(part), part) * len(part) for part in torch.split(validating, 256)]
-    return float(sum(parts)) / len(validating)
+        parts = [nn.functional.mse_loss(network(*inputs), clean) * len(clean) for clean, *inputs in batches]
+    return float(sum(parts)) / len(validating.clean)
 
 
 def clean_quality(probe: Probe, validating: Tensor) -> dict[str, float]:

@@ -7,13 +7,13 @@ chosen anew.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from meterveil.core.arrays import FloatArray, IntArray
-from meterveil.core.battery import Battery
+from meterveil.core.battery import batteries_of
 from meterveil.core.certificate import SLOT_MINUTES
 from meterveil.core.tariff import DEGRADATION_PER_KWH
 from meterveil.defenders.veil.situation import SLOTS, Situation
@@ -107,7 +107,15 @@ class Planner:
 
     def _cost(self, situation: Situation, now: int) -> FloatArray:
         """Return the mean cost of the coming days for each first level, (batch, M)."""
-        value, course, hours, _, full_kwh, usable, _ = self._ahead(situation, now)
+        kinds, same = _alike(situation)
+        repeated = len(kinds) < len(same)
+        planned = rows_of(situation, kinds) if repeated else situation
+        value, course, hours, _, full_kwh, usable, _ = self._ahead(planned, now)
+        if repeated:
+            value, full_kwh = value[same], full_kwh[same]
+            stored_kwh, moved_kwh, cost = (part[:, same] for part in course[:3])
+            course = Course(stored_kwh, moved_kwh, cost, course.veiled_hours)
+            usable = Range(usable.low_kwh[same], usable.step_kwh[same], usable.steps)
         start = ((situation.soc * situation.battery.capacity_kwh - usable.low_kwh) / usable.step_kwh)[:, None]
         block = self._block(course, hours, situation.budget_left_kwh[:, None], full_kwh, usable, start)
         ends = block._replace(gain=block.gain + start[..., None], cut_gain=block.cut_gain + start[block.cut[0], 0])
@@ -290,13 +298,24 @@ def _wide(field: float | FloatArray) -> FloatArray:
     return np.asarray(field)[:, None, None, None]
 
 
+def _alike(situation: Situation) -> tuple[IntArray, IntArray]:
+    """Return the first household of each kind that is planned alike, and the kind of every household.
+
+    The value of a state depends on neither the battery's power nor its present charge and budget.
+    """
+    names = ("capacity_kwh", "soc_min", "soc_max", "budget_kwh", "charge_efficiency", "discharge_efficiency")
+    columns = np.stack([np.asarray(getattr(situation.battery, name), dtype=np.float64) for name in names], axis=1)
+    kinds: dict[bytes, int] = {}
+    plans = zip(columns, situation.recent, strict=True)
+    same = [kinds.setdefault(battery.tobytes() + recent.tobytes(), len(kinds)) for battery, recent in plans]
+    _, first = np.unique(same, return_index=True)
+    return first, np.array(same)
+
+
 def rows_of(situation: Situation, rows: IntArray) -> Situation:
     """Return some households of a situation."""
-    battery = Battery(
-        **{part.name: np.asarray(getattr(situation.battery, part.name))[rows] for part in fields(Battery)}
-    )
     return situation._replace(
-        battery=battery,
+        battery=batteries_of(situation.battery, rows, len(situation.soc)),
         soc=situation.soc[rows],
         budget_left_kwh=situation.budget_left_kwh[rows],
         minute_of_day=situation.minute_of_day[rows],

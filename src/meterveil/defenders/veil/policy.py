@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple, Self
 
@@ -140,7 +140,7 @@ class Veil:
         if self._grid_choice >= 0:
             held_w = np.where(protected & (level == self._grid_choice), self._on_grid_w(view), held_w)
         target_w = self._saving_w(view, held_w, reserved_kwh)
-        if spike.any():
+        if np.count_nonzero(spike):
             target_w = np.where(spike > 0, spike_height_w(view.battery), target_w)
             level_w = np.where(spike > 0, np.nan, level_w)
         command = self._held(view, target_w, lowest_w, highest_w)
@@ -150,9 +150,10 @@ class Veil:
     def _reserved_kwh(self, view: View, memory: Memory, level: IntArray, since: IntArray) -> FloatArray:
         """Return the budget to keep for the quiet hours, found anew at midnight and in the half hour after a choice."""
         whole = view.minute_of_day % SLOT_MINUTES == 0
-        rows = np.flatnonzero(whole & ((since <= SLOT_MINUTES) | (view.minute_of_day == 0))) if whole.any() else ()
-        if len(rows) == 0:
+        due = whole & ((since <= SLOT_MINUTES) | (view.minute_of_day == 0)) if np.count_nonzero(whole) else whole
+        if not np.count_nonzero(due):
             return memory.reserved_kwh
+        rows = np.flatnonzero(due)
         known = np.minimum(level[rows], len(self.rules.menu_w) - 1)
         need_kwh = quiet_need_kwh(memory.diary.recent[rows], known, view.minute_of_day[rows], self.rules)
         reserved_kwh = memory.reserved_kwh.copy()
@@ -162,7 +163,7 @@ class Veil:
     def _saving_w(self, view: View, target_w: FloatArray, reserved_kwh: FloatArray) -> FloatArray:
         """Show a large load on the grid where following it would take the budget from the quiet hours of the day."""
         large = view.load_w - target_w > self.large_w
-        if not large.any():
+        if not np.count_nonzero(large):
             return target_w
         left_kwh = bt.budget_left_kwh(view.battery, view.state)
         kept_kwh = reserved_kwh[np.arange(len(left_kwh)), view.minute_of_day // SLOT_MINUTES]
@@ -188,7 +189,7 @@ class Veil:
         if not self.rules.spike_minutes:
             return before
         exceeds = view.load_w - target_w > view.battery.discharge_w
-        if not exceeds.any() and not before.any():
+        if not np.count_nonzero(exceeds) and not np.count_nonzero(before):
             return before
         request_w = spike_height_w(view.battery) - view.load_w
         reached = (request_w >= lowest_w) & (request_w <= highest_w)
@@ -201,16 +202,12 @@ class Veil:
 
         A decider that rates levels only leaves no block open, except by a private draw.
         """
-        if not rows.any():
+        if not np.count_nonzero(rows):
             return level
         index = np.flatnonzero(rows)
-        batch = len(rows)
-        columns = {
-            part.name: np.broadcast_to(getattr(view.battery, part.name), batch)[index] for part in fields(Battery)
-        }
         situation = Situation(
             self.rules,
-            Battery(**columns),
+            bt.batteries_of(view.battery, index, len(rows)),
             view.state.soc[index],
             bt.budget_left_kwh(view.battery, view.state)[index],
             view.minute_of_day[index],
@@ -310,7 +307,7 @@ class Logged:
 
     def __init__(self, veil: Veil) -> None:
         self.veil = veil
-        self.log: list[tuple[FloatArray, FloatArray, IntArray]] = []
+        self.log: list[tuple[IntArray, FloatArray, IntArray]] = []
         self.spike_w: float | FloatArray = 0.0
 
     def initial(self, batch: int) -> Memory:
@@ -321,17 +318,17 @@ class Logged:
     def decide(self, view: View, memory: Memory) -> tuple[Command, Memory]:
         """Let the veil decide."""
         command, memory = self.veil.decide(view, memory)
-        level_w = np.where(self.veil.rules.protected(view.minute_of_day), self.veil.levels_w[memory.level], np.nan)
         if not self.log:
             self.spike_w = spike_height_w(view.battery).reshape(-1, 1)
-        self.log.append((level_w, memory.decoy_w, memory.spike))
+        self.log.append((memory.level, memory.decoy_w, memory.spike))
         return command, memory
 
     def certificate(self, scenario: Scenario, trace: Trace) -> Certificate:
         """Certify the days of the rollout that was logged."""
-        level_w, decoy_w, spike = (np.stack(column, axis=1) for column in zip(*self.log, strict=True))
+        level, decoy_w, spike = (np.stack(column, axis=1) for column in zip(*self.log, strict=True))
         minute = np.arange(scenario.horizon)
         day = np.where(minute < scenario.minutes[:, None], scenario.day[:, scenario.lead :], -1)
         clock = scenario.minute_of_day[:, scenario.lead :]
+        level_w = np.where(self.veil.rules.protected(clock), self.veil.levels_w[level], np.nan)
         log = (trace.meter_w, level_w, decoy_w, clock, day, spike.astype(np.int64))
         return certificate(self.veil.rules, *log, self.spike_w)
