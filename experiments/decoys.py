@@ -76,7 +76,7 @@ class Kind(NamedTuple):
     def dice(self, rate: float) -> Dice:
         """Return the dice that draw `rate` decoys a day."""
         if self.spike_minutes:
-            return Dice(0.0, self.hours, rate / 1440, self.spike_minutes)
+            return Dice(0.0, self.hours, rate / 1440, tuple((np.inf, length) for length in self.spike_minutes))
         return Dice(rate / 1440, self.hours)
 
 

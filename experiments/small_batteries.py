@@ -36,7 +36,7 @@ from meterveil.data.synthetic import decoy_library
 from meterveil.defenders import version_of
 from meterveil.defenders.defence import knowing
 from meterveil.defenders.veil.dice import Dice
-from meterveil.defenders.veil.policy import Logged, Veil, spike_height_w
+from meterveil.defenders.veil.policy import Logged, Veil, highest_spike_w
 
 NAME = "small_batteries"
 HOUSES = {"ukdale_1": UKDALE_HOUSE1, "refit_2": FURTHER_HOUSES["refit", 2]}
@@ -100,7 +100,7 @@ def figures(
             "soc_neutral_cost": float(cost[row]),
         }
         if inside is not None:
-            height_w = float(spike_height_w(battery)[row])
+            height_w = float(highest_spike_w(battery)[row])
             values |= shower_figures(trace.meter_w[row], inside[: scenario.horizon], height_w, days)
         yield {"n_days": days, "values": values}
 
@@ -139,7 +139,7 @@ def shower_veils() -> dict[str, Veil]:
     """Name the veils that a shower is measured with."""
     veils = {"no spikes": Veil(Rules(spike_minutes=()))}
     for one_of in ONE_OF:
-        dice = Dice(spike_rate=(one_of - 1) / 1440, hours=SHOWER_HOURS, spike_minutes=(10,))
+        dice = Dice(spike_rate=(one_of - 1) / 1440, hours=SHOWER_HOURS, spikes=((np.inf, 10),))
         veils["spikes" if one_of == 1 else f"spikes, one of {one_of}"] = Veil(dice=dice)
     return veils
 

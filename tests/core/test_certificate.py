@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from meterveil.core import certificate as certificates
-from meterveil.core.certificate import Rules, certificate
+from meterveil.core.certificate import Rules, Spikes, certificate
 from meterveil.errors import InputError
 
 RULES = Rules((0, 420, 1020), (100.0, 200.0, 300.0, 400.0, 550.0, 750.0, 1000.0))
@@ -138,10 +138,11 @@ def spiky_day(*runs):
 def test_only_spikes_of_public_length_are_described_by_their_start(runs, spikes, missed):
     spike, meter_w = spiky_day(*runs)
     level_w, zero, clock = np.full(1440, 300.0), np.zeros(1440), np.arange(1440)
-    log = [part[None] for part in (meter_w, level_w, zero, clock, 0 * clock, spike)]
-    found = certificate(RULES, *log, 4000.0)
+    log = [part[None] for part in (meter_w, level_w, zero, clock, 0 * clock)]
+    log.append(Spikes(spike[None], meter_w[None], 4000.0))
+    found = certificate(RULES, *log)
     assert (found.spikes[0, 0], found.missed[0, 0]) == (spikes, missed)
-    without = certificate(replace(RULES, spike_minutes=()), *log, 4000.0)
+    without = certificate(replace(RULES, spike_minutes=()), *log)
     assert without.missed[0, 0] == sum(length for _, length in runs)
 
 
@@ -149,10 +150,31 @@ def test_the_rest_of_a_spike_after_midnight_is_missed():
     clock = np.arange(2880)
     spike, meter_w = np.zeros(2880, dtype=int), np.full(2880, 300.0)
     spike[1435:1445], meter_w[1435:1445] = 1 + np.arange(10), 4000.0
-    parts = (meter_w, np.full(2880, 300.0), np.zeros(2880), clock % 1440, clock // 1440, spike)
-    found = certificate(RULES, *(part[None] for part in parts), 4000.0)
+    parts = (meter_w, np.full(2880, 300.0), np.zeros(2880), clock % 1440, clock // 1440)
+    found = certificate(RULES, *(part[None] for part in parts), Spikes(spike[None], meter_w[None], 4000.0))
     assert found.spikes[0].tolist() == [1, 0]
     assert found.missed[0].tolist() == [0, 5]
+
+
+@pytest.mark.parametrize(
+    ("heights_w", "spikes", "missed"),
+    [
+        ((1000.0, 4000.0), 2, 0),
+        ((1500.0, 4000.0), 1, 2),  # no public height
+        ((1000.0, 1000.0), 0, 5),  # one spike of five minutes, which is no public length
+    ],
+)
+def test_a_spike_has_one_public_height(heights_w, spikes, missed):
+    rules = replace(RULES, spike_minutes=(2, 3), spike_w=(1000.0, 2000.0))
+    spike, meter_w = np.zeros(1440, dtype=int), np.full(1440, 300.0)
+    spike[600:605] = (1, 2, 3, 4, 5) if heights_w[0] == heights_w[1] else (1, 2, 1, 2, 3)
+    meter_w[600:602], meter_w[602:605] = heights_w
+    parts = (meter_w, np.full(1440, 300.0), np.zeros(1440), np.arange(1440), np.zeros(1440, dtype=int))
+    found = certificate(rules, *(part[None] for part in parts), Spikes(spike[None], meter_w[None], 4000.0))
+    assert (found.spikes[0, 0], found.missed[0, 0]) == (spikes, missed)
+    if not missed:
+        one = EVENT + math.log2(1440) + math.log2(2 * 3)
+        assert found.bits[0, 0] == pytest.approx(3 * math.log2(7) + 4.0 + spikes * (1.0 + one))
 
 
 def test_a_grid_below_zero_makes_each_of_its_readings_a_little_longer():
@@ -190,6 +212,8 @@ def test_private_choices_are_certified_by_the_smaller_bound():
         ({"grid_bottom_w": 500.0}, "a bottom of 0 or less"),
         ({"spike_minutes": (5, 2)}, "not increasing minutes"),
         ({"spike_minutes": (0, 2)}, "not increasing minutes"),
+        ({"spike_w": (2000.0, 1000.0)}, "not increasing whole watts"),
+        ({"spike_w": (0.0,)}, "not increasing whole watts"),
         ({"open_modes": ("veil",)}, "not from grid, rest"),
         ({"open_modes": ("rest", "rest")}, "each once"),
         ({"protect": ((1020, 1020),)}, "no part of a day"),
@@ -203,29 +227,33 @@ def test_rules_that_cannot_be_certified_are_refused(settings, message):
 
 
 def every_day_of(minutes, rules, readings_w):
-    """Return all meters of a tiny day with all logs that a veil could write about them, (row, minute) each."""
-    spikes = [np.zeros(minutes, dtype=int)]
-    for begin in range(minutes):
-        for length in rules.spike_minutes:
-            spike = np.zeros(minutes, dtype=int)
-            spike[begin : begin + length] = 1 + np.arange(len(spike[begin : begin + length]))
-            spikes.append(spike)
+    """Return all meters of a tiny day with all logs that a veil could write about them, (row, minute) each.
+
+    The last two parts are the minutes and the height of a spike.
+    """
+    spikes = [(np.zeros(minutes, dtype=int), np.zeros(minutes))]
+    for begin, length, height_w in product(range(minutes), rules.spike_minutes, (*rules.spike_w, 3.0)):
+        spike = np.zeros(minutes, dtype=int)
+        spike[begin : begin + length] = 1 + np.arange(len(spike[begin : begin + length]))
+        spikes.append((spike, np.where(spike, height_w, 0.0)))
     meters, levels = (list(product(values, repeat=minutes)) for values in (readings_w, rules.menu_w))
     index = np.indices((len(meters), len(levels), len(spikes))).reshape(3, -1)
-    return [np.array(part)[rows] for part, rows in zip((meters, levels, spikes), index, strict=True)]
+    meter, level, spike = (np.array(part)[rows] for part, rows in zip((meters, levels, spikes), index, strict=True))
+    return meter, level, spike[:, 0].astype(int), spike[:, 1]
 
 
-@pytest.mark.parametrize("lengths", [(), (2, 3)])
-def test_all_days_of_a_tiny_world_have_room_for_their_codes(monkeypatch, lengths):
+@pytest.mark.parametrize(("lengths", "heights_w"), [((), ()), ((2, 3), ()), ((2, 3), (7.0,))])
+def test_all_days_of_a_tiny_world_have_room_for_their_codes(monkeypatch, lengths, heights_w):
     """Kraft's inequality over every meter, in a world so small that an event without its code would break it."""
     minutes, readings_w = 4, (0.0, 1.0, 2.0, 3.0, 7.0)
     small = {"DAY_MINUTES": minutes, "READING_BITS": math.log2(len(readings_w)), "QUIET_BITS": 1.0, "EVENT_BITS": 1.0}
     for name, value in small.items():
         monkeypatch.setattr(certificates, name, value)
-    rules = Rules((0,), (1.0, 2.0), grid_w=7.0, grid_top_w=7.0, spike_minutes=lengths)
-    meter_w, level_w, spike = every_day_of(minutes, rules, readings_w)
+    rules = Rules((0,), (1.0, 2.0), grid_w=7.0, grid_top_w=7.0, spike_minutes=lengths, spike_w=heights_w)
+    meter_w, level_w, spike, spike_w = every_day_of(minutes, rules, readings_w)
     clock = np.tile(np.arange(minutes), (len(meter_w), 1))
-    bits = certificate(rules, meter_w, level_w, 0.0 * meter_w, clock, 0 * clock, spike, 3.0).bits[:, 0]
+    spikes = Spikes(spike, spike_w, 3.0)
+    bits = certificate(rules, meter_w, level_w, 0.0 * meter_w, clock, 0 * clock, spikes).bits[:, 0]
     _, meter = np.unique(meter_w, axis=0, return_inverse=True)
     least = np.full(meter.max() + 1, np.inf)
     np.minimum.at(least, meter.ravel(), bits)

@@ -25,7 +25,7 @@ def starts(dice, minutes=1440):
 
 
 def test_as_many_decoys_start_as_were_asked_for():
-    signatures, spikes = starts(Dice(10 / 1440, spike_rate=4 / 1440, spike_minutes=(5,)))
+    signatures, spikes = starts(Dice(10 / 1440, spike_rate=4 / 1440, spikes=((np.inf, 5),)))
     assert signatures.sum() / HOUSES == pytest.approx(10.0, rel=0.1)
     assert spikes.sum() / HOUSES == pytest.approx(4.0, rel=0.1)
 
@@ -61,7 +61,7 @@ def test_hours_are_learned_once_and_given_ones_are_kept():
         ({"rate": 0.1, "hours": (1.0,) + (0.0,) * (SLOTS - 1)}, "not from 0 to 1"),
         ({"hours": (1.0,)}, "48 weights"),
         ({"hours": (0.0,) * SLOTS}, "48 weights"),
-        ({"spike_minutes": ()}, "give at least one"),
+        ({"spikes": ()}, "give one"),
     ],
 )
 def test_dice_that_cannot_be_thrown_are_refused(settings, message):

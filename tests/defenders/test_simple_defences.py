@@ -16,7 +16,7 @@ from meterveil.errors import InputError
 
 @pytest.mark.parametrize("name", [*DEFENDERS, *METHODS, "rationed", "random_equal:7.5"])
 def test_every_defence_and_method_has_a_version(name):
-    assert version_of(name) == {"veil": 4, "veil_manager": "1, veil 4"}.get(name, 1)
+    assert version_of(name) == {"veil": 5, "veil_manager": "1, veil 5"}.get(name, 1)
 
 
 def test_the_version_of_an_unknown_defence_is_refused():

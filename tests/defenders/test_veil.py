@@ -15,7 +15,7 @@ from meterveil.core.tariff import PriceSeries
 from meterveil.data.simulation import Setup
 from meterveil.data.synthetic import FIRST_DAY, household
 from meterveil.defenders.defence import find_defence, knowing, protecting
-from meterveil.defenders.veil.dice import Dice
+from meterveil.defenders.veil.dice import ANY_HOUR, Dice
 from meterveil.defenders.veil.heuristic import Heuristic
 from meterveil.defenders.veil.planner import Planner
 from meterveil.defenders.veil.policy import Logged, Veil, drawn, probabilities
@@ -35,6 +35,14 @@ class Obstinate:
 
     def scores(self, situation):
         return -np.abs(np.arange(situation.rules.choices) - self.best) * np.ones((len(situation.soc), 1))
+
+
+class Frugal:
+    """Decider that wants 300 W once the budget is short, and 400 W before."""
+
+    def scores(self, situation):
+        wanted = np.where(situation.budget_left_kwh < 3.0, 2, 3)
+        return -np.abs(np.arange(situation.rules.choices) - wanted[:, None])
 
 
 @dataclass(frozen=True)
@@ -86,7 +94,7 @@ def test_the_timetable_of_decoys_knows_neither_load_nor_battery():
     battery = Battery(capacity_kwh=np.array([8.0, 0.5, 8.0]), budget_kwh=np.array([8.0, 1.0, 0.0]))
     log = Logged(veil)
     rollout(log, battery, LIBRARY, scenario, [np.random.default_rng(1) for _ in range(3)])
-    decoy_w = np.stack([decoy_w for _, decoy_w, _ in log.log], axis=1)
+    decoy_w = np.stack([decoy_w for _, decoy_w, _, _ in log.log], axis=1)
     assert np.unique(decoy_w).tolist() == [0.0, 900.0, 1500.0, 2500.0]
     assert np.all(decoy_w == decoy_w[0])
 
@@ -118,7 +126,7 @@ def test_export_beyond_the_charging_power_lands_on_a_grid_below_zero():
     sunny_w = np.full((1, 30), -6100.0)
     known = Veil(RULES).fitted([np.full(DAY, -3000.0)], np.full(48, 0.2), Battery())
     assert known.rules.grid_bottom_w == -15_500.0
-    assert Veil(RULES).fitted([np.full(DAY, 300.0)], np.full(48, 0.2), Battery()).rules == RULES
+    assert Veil(RULES).fitted([np.full(DAY, 300.0)], np.full(48, 0.2), Battery()).rules.grid_bottom_w == 0.0
     for battery in (Battery(), Battery(export_limit_w=np.inf)):
         trace, found = play(replace(known, decider=Obstinate(), rescue_kwh=0.0), sunny_w, battery)
         assert np.all(shown(trace.meter_w) == -2500.0)
@@ -310,7 +318,7 @@ def test_a_spike_that_the_battery_cannot_keep_up_is_counted_as_missed():
 
 
 def test_spikes_of_the_dice_know_nothing_of_the_load_and_hide_it():
-    veil = Veil(RULES, Obstinate(), rescue_kwh=0.0, dice=Dice(spike_rate=0.01, spike_minutes=(10,)))
+    veil = Veil(RULES, Obstinate(), rescue_kwh=0.0, dice=Dice(spike_rate=0.01, spikes=((np.inf, 10),)))
     quiet = np.full((1, 300), 200.0)
     strong = replace(HUGE, charge_w=4000.0, discharge_w=4000.0)
     first = shown(play(veil, quiet, strong)[0].meter_w)[0]
@@ -323,13 +331,78 @@ def test_spikes_of_the_dice_know_nothing_of_the_load_and_hide_it():
     assert (found.spikes[0, 0], found.missed[0, 0]) == (0, 0)
 
 
+def test_a_short_load_beyond_the_battery_shows_at_a_low_height_and_a_long_one_at_the_highest():
+    low = replace(RULES, spike_w=(1000.0, 2000.0))
+    for load_w, height_w in ((4500.0, 1000.0), (5500.0, 2000.0), (6500.0, 4000.0)):
+        trace, found = played(2, shower(load_w, 2), low)
+        assert np.all(shown(trace.meter_w)[0, 60:62] == height_w)
+        assert (found.spikes[0, 0], found.missed[0, 0]) == (1, 0)
+    trace, found = played(2, shower(4500.0, 5), low)
+    assert shown(trace.meter_w)[0, 60:65].tolist() == [1000.0] * 3 + [4000.0] * 2
+    assert (found.spikes[0, 0], found.missed[0, 0]) == (2, 0)
+
+
+def spiky_days(spikes, minutes=1, days=10):
+    days_w = np.full((days, DAY), 250.0)
+    for day in range(spikes):
+        days_w[day % days, 480 + 60 * (day // days) :][:minutes] = 4800.0
+    return list(days_w)
+
+
+def test_decoys_cover_the_spikes_of_earlier_days_where_they_take_little():
+    fitted = {n: Veil(RULES).fitted(spiky_days(n), np.full(48, 0.2), Battery()) for n in (0, 4, 40)}
+    rates = {n: veil.dice.spike_rate * DAY for n, veil in fitted.items()}
+    assert rates[4] == pytest.approx(10.0 * 4.5 / 10)
+    assert 0.0 < rates[0] < rates[4]
+    assert fitted[4].dice.spikes == ((1000.0, 1),) * 4
+    assert fitted[4].rules.spike_w == (1000.0, 2000.0)
+    assert (rates[40], fitted[40].rules) == (0.0, RULES)
+    small = Veil(RULES).fitted(spiky_days(4), np.full(48, 0.2), Battery(budget_kwh=1.0))
+    assert (small.dice.spike_rate, small.rules) == (0.0, RULES)
+
+
+def test_a_spike_of_the_load_equals_one_of_the_dice():
+    """Two households, one with a kettle beyond the battery's power: the meters differ by one spike of public shape."""
+    veil = replace(Veil(RULES, Obstinate(), rescue_kwh=0.0).fitted(spiky_days(4), np.full(48, 0.2), Battery()), cover=0)
+    veil = replace(veil, dice=replace(veil.dice, spike_rate=0.01, hours=ANY_HOUR))
+    quiet = np.full((1, 600), 250.0)
+    busy = quiet.copy()
+    busy[0, 300] = 4800.0
+    strong = replace(HUGE, charge_w=4000.0, discharge_w=4000.0)
+    first, second = (shown(play(veil, load_w, strong)[0].meter_w)[0] for load_w in (quiet, busy))
+    spikes = np.flatnonzero(first == 1000.0)
+    assert len(spikes) > 2
+    assert set(np.flatnonzero(second == 1000.0)) == {*spikes, 300}
+    assert np.all((first == 1000.0) | (first == first[0]))
+
+
+def test_a_budget_that_runs_short_is_a_reason_to_choose_again():
+    """After a heavy morning the level that takes least is chosen before the scheduled time."""
+    record = record_of(np.full((4, DAY), 300.0), RULES)
+    load_w = np.full((1, 900), 300.0)
+    load_w[0, 60:150] = 3300.0
+    veil = Veil(RULES, record=record, decider=Frugal(), rescue_kwh=0.0)
+    battery = replace(HUGE, budget_kwh=5.0)
+    _, found = play(veil, load_w, battery)
+    assert found.rescues[0, 0] > 0
+    assert play(replace(veil, quiet_margin=0.0), load_w, battery)[1].rescues[0, 0] == 0
+
+
 @pytest.mark.parametrize(
-    ("rate", "modes", "lengths"),
-    [(0.0, (), ()), (0.3, (), ()), (0.0, ("rest",), ()), (0.3, ("grid", "rest"), (2, 3)), (0.0, (), (2, 3))],
+    ("rate", "modes", "lengths", "heights_w"),
+    [
+        (0.0, (), (), ()),
+        (0.3, (), (), ()),
+        (0.0, ("rest",), (), ()),
+        (0.3, ("grid", "rest"), (2, 3), ()),
+        (0.0, (), (2, 3), ()),
+        (0.0, (), (2, 3), (1500.0,)),
+    ],
 )
-def test_no_code_of_a_tiny_world_is_too_short(rate, modes, lengths):
+def test_no_code_of_a_tiny_world_is_too_short(rate, modes, lengths, heights_w):
     """Enumerate all loads of a tiny battery: the certificates satisfy Kraft, so no prior breaks the bound."""
     rules = Rules(menu_w=(0.0, 300.0, 900.0), grid_w=1000.0, grid_top_w=3000.0, open_modes=modes, spike_minutes=lengths)
+    rules = replace(rules, spike_w=heights_w)
     veil = Veil(rules, Nervous(), record_of(np.zeros((1, DAY)), rules), rescue_minutes=1, dice=Dice(rate))
     veil = replace(veil, rescue_kwh=0.006)
     load_w = np.array(list(product((0.0, 310.0, 2620.0, 5330.0), repeat=6)))

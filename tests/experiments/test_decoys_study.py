@@ -38,5 +38,5 @@ def test_spikes_take_the_place_of_signatures():
     home = synthetic.household(np.random.default_rng(0), days=3)
     made = kinds(synthetic.decoy_library(), home.aggregate_w.reshape(3, 1440))
     spikes, signatures = made["spikes of 3 min, usual hours"].dice(10.0), made["library"].dice(10.0)
-    assert (spikes.rate, spikes.spike_rate, spikes.spike_minutes) == (0.0, 10 / 1440, (3,))
+    assert (spikes.rate, spikes.spike_rate, spikes.spikes) == (0.0, 10 / 1440, ((np.inf, 3),))
     assert (signatures.rate, signatures.spike_rate) == (10 / 1440, 0.0)

@@ -69,6 +69,8 @@ class Rules:
     """Hours that matter most, as minutes of the day from and to; outside them the battery rests. Empty: all day."""
     spike_minutes: tuple[int, ...] = (1, 2, 3, 5, 10, 15, 20, 30)
     """Lengths of a spike, to which a load beyond the battery's power is brought; empty: no spikes."""
+    spike_w: tuple[float, ...] = ()
+    """Heights of a spike below the highest one, which is the battery's power."""
 
     def __post_init__(self) -> None:
         times, menu = self.decision_minutes, self.menu_w
@@ -110,6 +112,9 @@ class Rules:
             raise InputError(
                 f"lengths of spikes {lengths} are not increasing minutes, 1..1440; leave them empty for none"
             )
+        heights = self.spike_w
+        if list(heights) != sorted(set(heights)) or not all(0.0 < height == round(height) for height in heights):
+            raise InputError(f"heights of spikes {heights} are not increasing whole watts, above 0")
 
     @property
     def choices(self) -> int:
@@ -133,6 +138,11 @@ class Rules:
         if self.epsilon is None:
             return counted
         return min(counted, self.epsilon * math.tanh(self.epsilon / 2.0) / math.log(2.0))
+
+    @property
+    def spike_bits(self) -> float:
+        """Code of the length and height of a spike."""
+        return math.log2(max(len(self.spike_minutes), 1) * (len(self.spike_w) + 1))
 
     @property
     def grid_bits(self) -> float:
@@ -224,6 +234,14 @@ def shown(meter_w: FloatArray) -> FloatArray:
     return np.round(meter_w)
 
 
+class Spikes(NamedTuple):
+    """Log of the spikes that the load caused, (batch, minute)."""
+
+    minute: IntArray  # number of the minute within its spike, from 1; 0 outside
+    height_w: FloatArray
+    highest_w: float | FloatArray  # public height beside those of the rules; one for all, or (batch, 1)
+
+
 def certificate(
     rules: Rules,
     meter_w: FloatArray,
@@ -231,21 +249,19 @@ def certificate(
     decoy_w: FloatArray,
     minute_of_day: IntArray,
     day: IntArray,
-    spike: IntArray | None = None,
-    spike_w: float | FloatArray = 0.0,
+    spikes: Spikes | None = None,
 ) -> Certificate:
     """Certify each civil day of a meter from what it really showed; all arrays are (batch, minute).
 
     `level_w` and `decoy_w` are the log of the veil; a level that the menu lacks (NaN in an open block) describes
-    no reading. `spike` numbers the minutes of each spike that the load caused from 1, and is 0 elsewhere;
-    `spike_w` is their public height, one for all or (batch, 1). A minute with a negative number as its day is left
-    out. Days are numbered from the first one of each row. A day is described alone: if it does not begin with a
-    scheduled choice, the level that it begins with counts as one more.
+    no reading. A minute with a negative number as its day is left out. Days are numbered from the first one of each
+    row. A day is described alone: if it does not begin with a scheduled choice, the level that it begins with counts
+    as one more.
     """
     known_w = np.where(np.isin(level_w, rules.menu_w), level_w, np.nan)
     number = np.where(day >= 0, day - np.where(day >= 0, day, day.max(initial=0)).min(axis=1, keepdims=True), -1)
-    spike = np.zeros_like(day) if spike is None else spike
-    log = _Log(shown(meter_w), known_w, decoy_w, minute_of_day, spike, spike_w)
+    spikes = spikes or Spikes(np.zeros_like(day), np.zeros(day.shape), 0.0)
+    log = _Log(shown(meter_w), known_w, decoy_w, minute_of_day, spikes)
     days = int(number.max(initial=0)) + 1
     whole = _described(rules, log, number, days)
     if not rules.protect:
@@ -264,8 +280,7 @@ class _Log(NamedTuple):
     level_w: FloatArray
     decoy_w: FloatArray
     minute_of_day: IntArray
-    spike: IntArray
-    spike_w: float | FloatArray
+    spikes: Spikes
 
 
 class Counts(NamedTuple):
@@ -289,7 +304,7 @@ def code_bits(
     kind_bits = math.log2(kinds)
     count_bits = np.where(counts.events > 0, EVENT_BITS + counts.events, QUIET_BITS)
     rescue_bits = kind_bits + time_bits + math.log2(rules.choices)
-    spike_bits = kind_bits + time_bits + math.log2(max(len(rules.spike_minutes), 1))
+    spike_bits = kind_bits + time_bits + rules.spike_bits
     bits: FloatArray = (
         counts.choices * rules.choice_bits
         + count_bits
@@ -303,7 +318,7 @@ def code_bits(
 
 def _described(rules: Rules, log: _Log, number: IntArray, days: int) -> Certificate:
     """Return the length of the description of the minutes that have the number of a day."""
-    shown_w, level_w, decoy_w, minute_of_day, spike, spike_w = log
+    shown_w, level_w, decoy_w, minute_of_day, spikes = log
     exists = number >= 0
     new_day = np.diff(number, axis=1, prepend=-1) != 0
 
@@ -313,8 +328,8 @@ def _described(rules: Rules, log: _Log, number: IntArray, days: int) -> Certific
         sums = np.bincount(cell.ravel(), weights, minlength=len(number) * days)
         return sums.astype(np.float64).reshape(len(number), days)
 
-    spikes, in_spike = _spikes(rules, spike, number)
-    missed = shown_w != np.where(in_spike, spike_w, level_w + decoy_w)  # an unknown reading is missed
+    spike, in_spike = _described_spikes(rules, spikes, number)
+    missed = shown_w != np.where(in_spike, spikes.height_w, level_w + decoy_w)  # an unknown reading is missed
     grid = missed & rules.on_grid(shown_w)
     kind = missed.astype(np.int64) + grid
     begins = missed & (new_day | (np.diff(kind, axis=1, prepend=0) != 0))
@@ -325,7 +340,7 @@ def _described(rules: Rules, log: _Log, number: IntArray, days: int) -> Certific
     larger = np.abs(np.nan_to_num(shown_w)) > LARGEST_READING
     reading_bits = np.where(grid, rules.grid_bits, READING_BITS + LARGER_BITS * larger)
 
-    minutes, *sums = map(total, (exists, choice, rescue, begins, spikes))
+    minutes, *sums = map(total, (exists, choice, rescue, begins, spike))
     counts = Counts(*sums)
     time_bits = np.log2(np.maximum(minutes, DAY_MINUTES))
     kinds = KINDS + bool(rules.spike_minutes)
@@ -339,18 +354,22 @@ def _described(rules: Rules, log: _Log, number: IntArray, days: int) -> Certific
     return Certificate(bits, bound_bits, minutes, *events_of_day, bits, minutes, missed_minutes)
 
 
-def _spikes(rules: Rules, spike: IntArray, number: IntArray) -> tuple[BoolArray, BoolArray]:
+def _described_spikes(rules: Rules, spikes: Spikes, number: IntArray) -> tuple[BoolArray, BoolArray]:
     """Return the first minutes and all minutes of the spikes that a description may name.
 
-    A spike begins and ends on the described part of one day. Its length is public, or cut by the end of this part.
+    A spike begins and ends on the described part of one day and has one public height. Its length is public, or cut by
+    the end of this part.
     """
+    is_public = np.isin(spikes.height_w, rules.spike_w) | (spikes.height_w == spikes.highest_w)
+    spike = np.where(is_public, spikes.minute, 0)
     none = np.zeros(spike.shape, dtype=np.bool_)
     if not rules.spike_minutes or not spike.any():
         return none, none
     before, part_before = (np.pad(part[:, :-1], ((0, 0), (1, 0)), constant_values=-1) for part in (spike, number))
     part_after = np.pad(number[:, 1:], ((0, 0), (0, 1)), constant_values=-1)
     inside = ((spike > 0) & (number >= 0)).ravel()
-    goes_on = ((spike == before + 1) & (before > 0) & (number == part_before)).ravel()
+    same_w = np.diff(spikes.height_w, axis=1, prepend=np.nan) == 0.0
+    goes_on = ((spike == before + 1) & (before > 0) & (number == part_before) & same_w).ravel()
     minutes = np.flatnonzero(inside)
     first = np.flatnonzero(~goes_on[minutes])  # place in `minutes` of each run's first minute
     run = np.cumsum(~goes_on[minutes]) - 1

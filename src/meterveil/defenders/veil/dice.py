@@ -27,6 +27,7 @@ class Running(NamedTuple):
     signature: IntArray  # the library's size for none, -1 before the first minute
     elapsed: IntArray  # minutes of it that have passed
     spike_left: IntArray  # minutes of a spike that are left, this one included; 0 for none
+    spike_w: FloatArray  # its height; infinite for the highest that the battery allows
 
 
 @dataclass(frozen=True)
@@ -38,9 +39,9 @@ class Dice:
     hours: tuple[float, ...] = ()
     """Weight of each half hour of the day; empty: those of the household's earlier days, and any hour without them."""
     spike_rate: float = 0.0
-    """The same for a spike as high as those of the load."""
-    spike_minutes: tuple[int, ...] = (5, 10, 15)
-    """Lengths of such spikes, all as likely."""
+    """The same for a spike like those of the load."""
+    spikes: tuple[tuple[float, int], ...] = ((np.inf, 5), (np.inf, 10), (np.inf, 15))
+    """Height in watts and length in minutes of such spikes, all as likely; the battery's power bounds the height."""
 
     def __post_init__(self) -> None:
         weights = np.asarray(self.hours or ANY_HOUR, dtype=np.float64)
@@ -54,8 +55,8 @@ class Dice:
                 f"decoy rates of {self.rate:g} and {self.spike_rate:g} a minute, at these hours, are not from 0 to 1; "
                 "give fewer decoys"
             )
-        if not self.spike_minutes or min(self.spike_minutes) < 1:
-            raise InputError(f"lengths of spikes {self.spike_minutes} are not minutes, 1 or more; give at least one")
+        if not self.spikes or not all(height_w > 0.0 and minutes >= 1 for height_w, minutes in self.spikes):
+            raise InputError(f"spikes {self.spikes} are not pairs of watts above 0 and minutes, 1 or more; give one")
 
     @property
     def off(self) -> bool:
@@ -66,14 +67,15 @@ class Dice:
         """Learn the hours from earlier days, (day, 1440), unless they are given."""
         return self if self.off or self.hours else replace(self, hours=hours_of_use(days_w, USE_W))
 
-    def mean_w(self, library: Library, height_w: float) -> float:
-        """Return the mean power that decoys add, with spikes of this height."""
-        return library.mean_w(self.rate) + self.spike_rate * float(np.mean(self.spike_minutes)) * height_w
+    def mean_w(self, library: Library, highest_w: float) -> float:
+        """Return the mean power that decoys add, with spikes up to this height."""
+        spike_w = float(np.mean([min(height_w, highest_w) * minutes for height_w, minutes in self.spikes]))
+        return library.mean_w(self.rate) + self.spike_rate * spike_w
 
     def initial(self, batch: int) -> Running:
         """Begin without a decoy."""
         zero = np.zeros(batch, dtype=np.int64)
-        return Running(zero - 1, zero, zero)
+        return Running(zero - 1, zero, zero, np.zeros(batch))
 
     def thrown(
         self, running: Running, library: Library, minute_of_day: IntArray, quiet: BoolArray, chance: FloatArray
@@ -91,10 +93,11 @@ class Dice:
         free = ~runs & (left == 0) & ~quiet
         starts = free & (chance[:, 0] < self.rate * weight)
         spikes = free & ~starts & (chance[:, 0] < (self.rate + self.spike_rate) * weight)
-        lengths = np.asarray(self.spike_minutes)
+        kind = (chance[:, 1] * len(self.spikes)).astype(np.int64)
+        heights_w, lengths = (np.asarray(part)[kind] for part in zip(*self.spikes, strict=True))
         signature = np.where(runs, before, np.where(starts, (chance[:, 1] * library.size).astype(np.int64), none))
-        length = lengths[(chance[:, 1] * len(lengths)).astype(np.int64)]
-        return Running(signature, np.where(runs, elapsed, 0), np.where(spikes, length, left))
+        spike_w = np.where(spikes, heights_w, running.spike_w)
+        return Running(signature, np.where(runs, elapsed, 0), np.where(spikes, lengths, left), spike_w)
 
 
 def hours_of_use(days_w: FloatArray, above_w: float) -> tuple[float, ...]:
@@ -103,3 +106,11 @@ def hours_of_use(days_w: FloatArray, above_w: float) -> tuple[float, ...]:
     counts = rises.reshape(len(days_w), SLOTS, SLOT_MINUTES).sum(axis=(0, 2)).astype(np.float64)
     around = (np.roll(counts, 1) + 2.0 * counts + np.roll(counts, -1)) / 4.0
     return tuple((around + max(float(around.mean()), 1.0) * _EVERY_HOUR).tolist())
+
+
+def past_spikes(days_w: FloatArray, above_w: float) -> list[tuple[float, int]]:
+    """List first load and length of each run of minutes with a load above this one, in earlier days, (day, 1440)."""
+    exceeds = np.pad(days_w > above_w, ((0, 0), (1, 1))).astype(np.int8)
+    change = np.diff(exceeds, axis=1)
+    (days, firsts), ends = np.nonzero(change == 1), np.nonzero(change == -1)[1]
+    return [(float(days_w[day, first]), int(end - first)) for day, first, end in zip(days, firsts, ends, strict=True)]

@@ -10,14 +10,14 @@ from typing import NamedTuple, Self
 import numpy as np
 
 from meterveil.core import battery as bt
-from meterveil.core.arrays import BoolArray, FloatArray, IntArray
+from meterveil.core.arrays import KWH_PER_W_MINUTE, BoolArray, FloatArray, IntArray
 from meterveil.core.battery import Battery
-from meterveil.core.certificate import GRID, SLOT_MINUTES, Certificate, Rules, certificate
+from meterveil.core.certificate import DAY_MINUTES, GRID, SLOT_MINUTES, Certificate, Rules, Spikes, certificate
 from meterveil.core.executor import Command, hold_meter
 from meterveil.core.rollout import Trace, View
 from meterveil.core.scenario import Scenario
 from meterveil.core.tariff import PAPER_TARIFF
-from meterveil.defenders.veil.dice import Dice, Running
+from meterveil.defenders.veil.dice import Dice, Running, past_spikes
 from meterveil.defenders.veil.planner import Planner
 from meterveil.defenders.veil.situation import (
     SLOTS,
@@ -33,13 +33,17 @@ from meterveil.defenders.veil.situation import (
 )
 from meterveil.errors import InputError
 
-VERSION = 4
+VERSION = 5
 """Raise it when a change alters what this defence does."""
 
 _RECORDED_DAYS = 14
 """Most days that a decider looks back on."""
 _REFILL_HOURS = 12.0
 """Time in which a block on the grid brings the charge to the middle of its range."""
+LOW_SPIKES_W = (1000.0, 2000.0)
+"""Heights of spikes that decoys cover."""
+LOW_SPIKE_MINUTES = 3
+"""Longest spike of such a height."""
 _LARGEST_SCORE = 1e100
 _WELL_KNOWN = 0.5
 """Smallest share of known minutes of a day that is recorded."""
@@ -52,6 +56,7 @@ class Memory(NamedTuple):
     since: IntArray  # (batch,) minutes since it was chosen
     decoys: Running
     spike: IntArray  # (batch,) minutes of the load's spike so far, the one that was decided last included; 0 for none
+    spike_w: FloatArray  # (batch,) its height
     level_w: FloatArray  # (batch,) level and decoy of the minute that was decided last; NaN if they do not explain it
     decoy_w: FloatArray
     reserved_kwh: FloatArray  # (batch, half hour) budget that is kept from then on for the quiet hours of the day
@@ -76,6 +81,10 @@ class Veil:
     """Budget that is kept for the quiet hours of the day, as a multiple of what they usually need."""
     large_w: float = 500.0
     """A load that exceeds the level by more shows on the grid if the quiet hours of the day need the budget."""
+    cover: float = 10.0
+    """Decoy spikes for each one that the load causes, as far as `cover_share` of the daily budget allows."""
+    cover_share: float = 0.05
+    """Largest share of the daily budget that low spikes and their decoys may take."""
     dice: Dice = field(default_factory=Dice)
     """Decoys."""
 
@@ -92,8 +101,31 @@ class Veil:
         record = complete(record_of(np.stack(repeated), self.rules)) if known else self.record
         exports = any(np.nanmin(load_w) < -self.rules.grid_w for load_w in known)
         rules = replace(self.rules, grid_bottom_w=-self.rules.grid_top_w) if exports else self.rules
-        dice = self.dice.fitted(np.stack(known)) if known else self.dice
+        dice = self.dice
+        if known:
+            rules, dice = self._covered(rules, np.stack(known), battery)
+            dice = dice.fitted(np.stack(known))
         return replace(self, rules=rules, record=record, price=tuple(price.tolist()), dice=dice)
+
+    def _covered(self, rules: Rules, days_w: FloatArray, battery: Battery) -> tuple[Rules, Dice]:
+        """Add low spikes, and decoys like those that earlier days would have had, if they take little of the budget."""
+        if self.dice.spike_rate or not rules.spike_minutes:
+            return rules, self.dice
+        menu_w, power_w = np.asarray(rules.menu_w), float(np.min(battery.discharge_w))
+        level_w = float(menu_w[np.abs(menu_w - np.nanmean(days_w)).argmin()])
+        past = past_spikes(days_w, level_w + power_w)
+        a_day = (len(past) + 0.5) / len(days_w)  # the load may exceed for the first time
+        spikes = tuple(_low_spike(load_w - power_w, minutes) for load_w, minutes in past) or ((LOW_SPIKES_W[0], 1),)
+        most_kwh = self.cover_share * float(np.min(battery.budget_kwh))
+        for_real, for_decoy = (
+            2.0 * a_day * KWH_PER_W_MINUTE * float(np.mean(w_minutes))
+            for w_minutes in zip(*((power_w * n, (height_w - level_w) * n) for height_w, n in spikes), strict=True)
+        )
+        cover = min(self.cover, (most_kwh - for_real) / for_decoy)
+        if cover < 1.0:
+            return rules, self.dice
+        dice = replace(self.dice, spike_rate=cover * a_day / DAY_MINUTES, spikes=spikes)
+        return replace(rules, spike_w=LOW_SPIKES_W), dice
 
     def _check_reach(self, battery: Battery) -> None:
         """Refuse a menu with a level that the grid connection never allows, or that an idle house cannot show."""
@@ -115,7 +147,15 @@ class Veil:
         unset, zero = np.full(batch, -1, dtype=np.int64), np.zeros(batch, dtype=np.int64)
         decoys, nothing_w = self.dice.initial(batch), np.zeros(batch)
         return Memory(
-            unset, zero, decoys, zero, nothing_w, nothing_w, np.zeros((batch, SLOTS)), new_diary(record, batch)
+            unset,
+            zero,
+            decoys,
+            zero,
+            nothing_w,
+            nothing_w,
+            nothing_w,
+            np.zeros((batch, SLOTS)),
+            new_diary(record, batch),
         )
 
     def decide(self, view: View, memory: Memory) -> tuple[Command, Memory]:
@@ -129,23 +169,23 @@ class Veil:
         level = self._chosen(view, memory, scheduled, memory.level, draw=True)
         lowest_w, highest_w = _reachable(view)
         late = protected & ~scheduled & (memory.since >= self.rescue_minutes)
-        due = late & self._running_out(view, self.levels_w[level])
+        due = late & (self._running_out(view, self.levels_w[level]) | self._short(view, memory.reserved_kwh))
         level = self._chosen(view, memory, due, level)
         level_w = np.where(protected, self.levels_w[level], np.nan)
         decoy_w = self._decoy_w(view, decoys, level_w)
         held_w = level_w + decoy_w
-        spike = self._spike(view, memory.spike, held_w, lowest_w, highest_w)
+        spike, spike_w = self._spike(view, memory, held_w, lowest_w, highest_w)
         since = np.where(scheduled | due, 0, memory.since + 1)
         reserved_kwh = self._reserved_kwh(view, memory, level, since)
         if self._grid_choice >= 0:
             held_w = np.where(protected & (level == self._grid_choice), self._on_grid_w(view), held_w)
         target_w = self._saving_w(view, held_w, reserved_kwh)
         if np.count_nonzero(spike):
-            target_w = np.where(spike > 0, spike_height_w(view.battery), target_w)
+            target_w = np.where(spike > 0, spike_w, target_w)
             level_w = np.where(spike > 0, np.nan, level_w)
         command = self._held(view, target_w, lowest_w, highest_w)
         diary = carried_on(memory.diary, view.load_w, view.minute_of_day, self.rules)
-        return command, Memory(level, since, decoys, spike, level_w, decoy_w, reserved_kwh, diary)
+        return command, Memory(level, since, decoys, spike, spike_w, level_w, decoy_w, reserved_kwh, diary)
 
     def _reserved_kwh(self, view: View, memory: Memory, level: IntArray, since: IntArray) -> FloatArray:
         """Return the budget to keep for the quiet hours, found anew at midnight and in the half hour after a choice."""
@@ -165,37 +205,52 @@ class Veil:
         large = view.load_w - target_w > self.large_w
         if not np.count_nonzero(large):
             return target_w
-        left_kwh = bt.budget_left_kwh(view.battery, view.state)
-        kept_kwh = reserved_kwh[np.arange(len(left_kwh)), view.minute_of_day // SLOT_MINUTES]
-        gives_up = large & (left_kwh < kept_kwh)
+        gives_up = large & self._short(view, reserved_kwh)
         grid_w = self.rules.grid_w
         return np.where(gives_up, np.round(view.load_w / grid_w) * grid_w, target_w)
+
+    def _short(self, view: View, reserved_kwh: FloatArray) -> BoolArray:
+        """Tell where the budget lacks what the quiet hours of the day need."""
+        left_kwh = bt.budget_left_kwh(view.battery, view.state)
+        kept_kwh = reserved_kwh[np.arange(len(left_kwh)), view.minute_of_day // SLOT_MINUTES]
+        return np.asarray((left_kwh < kept_kwh) & (left_kwh > 0.0))
 
     def _decoy_w(self, view: View, decoys: Running, level_w: FloatArray) -> FloatArray:
         """Return what the dice add to the level: a signature in whole watts, or what makes a spike of its height."""
         if self.dice.off:
             return np.zeros(len(level_w))
         signature_w = np.round(view.library.watts[decoys.signature, decoys.elapsed])
-        decoy_w = np.where(decoys.spike_left > 0, spike_height_w(view.battery) - level_w, signature_w)
+        spike_w = np.minimum(decoys.spike_w, highest_spike_w(view.battery))
+        decoy_w = np.where(decoys.spike_left > 0, spike_w - level_w, signature_w)
         return np.where(np.isnan(level_w), 0.0, decoy_w)
 
     def _spike(
-        self, view: View, before: IntArray, target_w: FloatArray, lowest_w: FloatArray, highest_w: FloatArray
-    ) -> IntArray:
+        self, view: View, memory: Memory, target_w: FloatArray, lowest_w: FloatArray, highest_w: FloatArray
+    ) -> tuple[IntArray, FloatArray]:
         """Start a spike where the load exceeds target plus battery power, and end it at a public length.
 
-        It goes on to the next public length, whatever the load does, and further only if the load still exceeds.
+        It begins at the lowest public height that the battery reaches: there a decoy takes least energy. After
+        `LOW_SPIKE_MINUTES` it rises to the highest, where the load itself takes least. It goes on to the next public
+        length, whatever the load does, and further only if the load still exceeds. Return its minutes and height.
         """
-        if not self.rules.spike_minutes:
-            return before
+        before, before_w = memory.spike, memory.spike_w
         exceeds = view.load_w - target_w > view.battery.discharge_w
-        if not np.count_nonzero(exceeds) and not np.count_nonzero(before):
-            return before
-        request_w = spike_height_w(view.battery) - view.load_w
-        reached = (request_w >= lowest_w) & (request_w <= highest_w)
+        if not self.rules.spike_minutes or not (np.count_nonzero(exceeds) or np.count_nonzero(before)):
+            return before, before_w
+
+        def reached(height_w: float | FloatArray) -> BoolArray:
+            return np.asarray((height_w - view.load_w >= lowest_w) & (height_w - view.load_w <= highest_w))
+
+        top_w = np.broadcast_to(highest_spike_w(view.battery), before.shape)
+        longest = np.where(before_w < top_w, LOW_SPIKE_MINUTES, self.rules.spike_minutes[-1])
         whole = np.isin(before, self.rules.spike_minutes)
-        goes_on = (before > 0) & (before < self.rules.spike_minutes[-1]) & (exceeds | ~whole) & ~np.isnan(target_w)
-        return np.where(goes_on, before + 1, (exceeds & reached).astype(np.int64))
+        longer = exceeds & (before < longest) & ((before_w == top_w) | reached(before_w))
+        goes_on = (before > 0) & np.where(whole, longer, True) & ~np.isnan(target_w)
+        spike_w = top_w
+        for height_w in self.rules.spike_w[::-1]:
+            spike_w = np.where((before == 0) & (height_w < top_w) & reached(height_w), height_w, spike_w)
+        starts = exceeds & reached(spike_w)
+        return np.where(goes_on, before + 1, starts.astype(np.int64)), np.where(goes_on, before_w, spike_w)
 
     def _chosen(self, view: View, memory: Memory, rows: BoolArray, level: IntArray, draw: bool = False) -> IntArray:
         """Choose for some of the households; draw the choice where it is private.
@@ -213,7 +268,7 @@ class Veil:
             view.minute_of_day[index],
             memory.diary.recent[index],
             np.asarray(self.price),
-            self.dice.mean_w(view.library, float(np.mean(spike_height_w(view.battery)))),
+            self.dice.mean_w(view.library, float(np.mean(highest_spike_w(view.battery)))),
         )
         scores = self.decider.scores(situation)
         unrated = self.rules.choices - scores.shape[1]
@@ -296,8 +351,14 @@ def _reachable(view: View) -> tuple[FloatArray, FloatArray]:
     return np.maximum(allowed.lowest_w, -discharge_w), np.minimum(allowed.highest_w, charge_w)
 
 
-def spike_height_w(battery: Battery) -> FloatArray:
-    """Return the reading of spikes: any load up to twice the battery's power can be brought to it."""
+def _low_spike(least_w: float, minutes: int) -> tuple[float, int]:
+    """Return height and length of the spike that a load begins with, whose battery brings it down to `least_w`."""
+    height_w = min((height_w for height_w in LOW_SPIKES_W if height_w >= least_w), default=LOW_SPIKES_W[-1])
+    return height_w, min(minutes, LOW_SPIKE_MINUTES)
+
+
+def highest_spike_w(battery: Battery) -> FloatArray:
+    """Return the highest reading of spikes: any load up to twice the battery's power can be brought to it."""
     power_w = np.minimum(np.minimum(battery.charge_w, battery.discharge_w), battery.import_limit_w)
     return np.asarray(np.floor(power_w), dtype=np.float64)
 
@@ -307,8 +368,8 @@ class Logged:
 
     def __init__(self, veil: Veil) -> None:
         self.veil = veil
-        self.log: list[tuple[IntArray, FloatArray, IntArray]] = []
-        self.spike_w: float | FloatArray = 0.0
+        self.log: list[tuple[IntArray, FloatArray, IntArray, FloatArray]] = []
+        self.highest_w: float | FloatArray = 0.0
 
     def initial(self, batch: int) -> Memory:
         """Return the memory of the veil."""
@@ -319,16 +380,16 @@ class Logged:
         """Let the veil decide."""
         command, memory = self.veil.decide(view, memory)
         if not self.log:
-            self.spike_w = spike_height_w(view.battery).reshape(-1, 1)
-        self.log.append((memory.level, memory.decoy_w, memory.spike))
+            self.highest_w = highest_spike_w(view.battery).reshape(-1, 1)
+        self.log.append((memory.level, memory.decoy_w, memory.spike, memory.spike_w))
         return command, memory
 
     def certificate(self, scenario: Scenario, trace: Trace) -> Certificate:
         """Certify the days of the rollout that was logged."""
-        level, decoy_w, spike = (np.stack(column, axis=1) for column in zip(*self.log, strict=True))
+        level, decoy_w, spike, spike_w = (np.stack(column, axis=1) for column in zip(*self.log, strict=True))
         minute = np.arange(scenario.horizon)
         day = np.where(minute < scenario.minutes[:, None], scenario.day[:, scenario.lead :], -1)
         clock = scenario.minute_of_day[:, scenario.lead :]
         level_w = np.where(self.veil.rules.protected(clock), self.veil.levels_w[level], np.nan)
-        log = (trace.meter_w, level_w, decoy_w, clock, day, spike.astype(np.int64))
-        return certificate(self.veil.rules, *log, self.spike_w)
+        spikes = Spikes(spike.astype(np.int64), spike_w, self.highest_w)
+        return certificate(self.veil.rules, trace.meter_w, level_w, decoy_w, clock, day, spikes)
