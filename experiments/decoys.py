@@ -49,7 +49,9 @@ OTHERS_RATE = 15.0
 HEADLINE = ("library, usual hours", 16.0)
 """Like `veil:16`: as many as the budget carries; also measured on many held-out days with --many."""
 REMEDIES = (("composites, usual hours", 16.0), ("spikes of 3 min, usual hours", 24.0))
-"""Decoys with more error of an attacker for each kWh, measured on many days with --many --remedies."""
+"""Decoys with more error of an attacker for each kWh, measured with --remedies."""
+FIXED = ["co", "fhmm"]
+"""Attackers of most rows; with others, only the headline or the remedies are measured."""
 RISE_W = 1000.0
 """What a use must rise by to be seen as one."""
 MOST_DAYS = 14
@@ -109,10 +111,13 @@ def measure(asked: argparse.Namespace) -> None:
         wanted = [("library", rate) for rate in RATES] + [(kind, OTHERS_RATE) for kind in others]
         trial = protocol_trial(protocol, home, days, 0)
         trial = replace(trial, test=replace(trial.test, days=trial.test.days[: asked.most_days]))
-        for kind, rate in (REMEDIES if asked.remedies else [HEADLINE]) if asked.many else [*wanted, HEADLINE]:
+        if asked.many or asked.attackers != FIXED:
+            wanted = []
+        for kind, rate in REMEDIES if asked.remedies else [*wanted, HEADLINE]:
             setup = Setup(every[kind].library)
             veil = Veil(dice=every[kind].dice(rate))
             row = (f"{kind}, {rate:g} a day" if rate else "no decoys") + (", many days" if days == "many" else "")
+            row += "" if asked.attackers == FIXED else f", {len(asked.attackers)} attackers"
             spec = Spec(trial, setup, {"fixed": tuple(asked.attackers)}, asked.seeds)
             size = {"seeds": asked.seeds, "n_days": len(trial.test.days)}
             rows = [
@@ -223,9 +228,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Parse the options and measure."""
     parser = study.options(__doc__ or "")
     parser.add_argument("--on", nargs="+", default=list(TITLES), choices=list(TITLES))
-    parser.add_argument("--attackers", nargs="+", default=["co", "fhmm"], help="fixed attackers")
+    parser.add_argument("--attackers", nargs="+", default=FIXED, help="fixed attackers")
     parser.add_argument("--many", action="store_true", help="measure 16 decoys a day on held-out days only")
-    parser.add_argument("--remedies", action="store_true", help="with --many: measure the remedies instead")
+    parser.add_argument("--remedies", action="store_true", help="measure the remedies instead")
     parser.add_argument("--most-days", type=int, default=42, help="most held-out days to read")
     parser.add_argument("--seeds", type=int, default=5, help="seeds of the dice")
     parser.add_argument("--page", type=Path, default=Path("docs/veil.md"), help="page with the table")
