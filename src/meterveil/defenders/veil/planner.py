@@ -72,7 +72,7 @@ class Ahead(NamedTuple):
 class Planner:
     """Decider that minimises the mean cost of the coming days, with a new choice at every decision."""
 
-    hour_cost: float = 0.1
+    hour_cost: float = 0.2
     """Cost of an hour that the budget leaves open."""
     kwh_cost: float = 0.6
     """Cost of each kWh that the SoC range lacks."""
