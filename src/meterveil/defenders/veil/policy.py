@@ -169,7 +169,9 @@ class Veil:
         level = self._chosen(view, memory, scheduled, memory.level, draw=True)
         lowest_w, highest_w = _reachable(view)
         late = protected & ~scheduled & (memory.since >= self.rescue_minutes)
-        due = late & (self._running_out(view, self.levels_w[level]) | self._short(view, memory.reserved_kwh))
+        large = view.load_w - self.levels_w[level] > self.large_w
+        short = large & self._short(view, memory.reserved_kwh)
+        due = late & (short | self._running_out(view, self.levels_w[level]))
         level = self._chosen(view, memory, due, level)
         level_w = np.where(protected, self.levels_w[level], np.nan)
         decoy_w = self._decoy_w(view, decoys, level_w)
