@@ -16,7 +16,7 @@ from meterveil.core.arrays import FloatArray, IntArray
 from meterveil.core.battery import batteries_of
 from meterveil.core.certificate import SLOT_MINUTES
 from meterveil.core.tariff import DEGRADATION_PER_KWH
-from meterveil.defenders.veil.situation import SLOTS, Situation
+from meterveil.defenders.veil.situation import SLOTS, Situation, alike
 
 _HOURS = SLOT_MINUTES / 60.0
 _ENDLESS_KWH = 1000.0
@@ -304,12 +304,7 @@ def _alike(situation: Situation) -> tuple[IntArray, IntArray]:
     The value of a state depends on neither the battery's power nor its present charge and budget.
     """
     names = ("capacity_kwh", "soc_min", "soc_max", "budget_kwh", "charge_efficiency", "discharge_efficiency")
-    columns = np.stack([np.asarray(getattr(situation.battery, name), dtype=np.float64) for name in names], axis=1)
-    kinds: dict[bytes, int] = {}
-    plans = zip(columns, situation.recent, strict=True)
-    same = [kinds.setdefault(battery.tobytes() + recent.tobytes(), len(kinds)) for battery, recent in plans]
-    _, first = np.unique(same, return_index=True)
-    return first, np.array(same)
+    return alike(situation.recent, *(getattr(situation.battery, name) for name in names))
 
 
 def rows_of(situation: Situation, rows: IntArray) -> Situation:

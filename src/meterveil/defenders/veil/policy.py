@@ -24,6 +24,7 @@ from meterveil.defenders.veil.situation import (
     Decider,
     Diary,
     Situation,
+    alike,
     carried_on,
     complete,
     new_diary,
@@ -155,9 +156,11 @@ class Veil:
             return memory.reserved_kwh
         rows = np.flatnonzero(due)
         known = np.minimum(level[rows], len(self.rules.menu_w) - 1)
-        need_kwh = quiet_need_kwh(memory.diary.recent[rows], known, view.minute_of_day[rows], self.rules)
+        record, clock = memory.diary.record[rows], view.minute_of_day[rows]
+        first, kind = alike(record, known, clock)
+        need_kwh = quiet_need_kwh(memory.diary.records[record[first]], known[first], clock[first], self.rules)
         reserved_kwh = memory.reserved_kwh.copy()
-        reserved_kwh[rows] = self.quiet_margin * need_kwh
+        reserved_kwh[rows] = self.quiet_margin * need_kwh[kind]
         return reserved_kwh
 
     def _saving_w(self, view: View, target_w: FloatArray, reserved_kwh: FloatArray) -> FloatArray:
@@ -211,7 +214,7 @@ class Veil:
             view.state.soc[index],
             bt.budget_left_kwh(view.battery, view.state)[index],
             view.minute_of_day[index],
-            memory.diary.recent[index],
+            memory.diary.records[memory.diary.record[index]],
             np.asarray(self.price),
             self.dice.mean_w(view.library, float(np.mean(spike_height_w(view.battery)))),
         )

@@ -78,22 +78,29 @@ def shipped_record(rules: Rules) -> FloatArray:
 
 
 class Diary(NamedTuple):
-    """Record of recent days that a household carries on minute by minute."""
+    """Record of recent days that a household carries on minute by minute; those with the same past share one."""
 
-    recent: FloatArray  # (batch, day, half hour, 1 + M)
+    records: FloatArray  # (record, day, half hour, 1 + M)
+    record: IntArray  # (batch,) number of the household's record
     load_w: FloatArray  # (batch, 30) minutes of the present half hour; NaN where unknown or yet to come
-    today: IntArray  # (batch,) row of `recent` that the present day replaces
+    today: IntArray  # (batch,) day of the record that the present day replaces
+
+    @property
+    def recent(self) -> FloatArray:
+        """(batch, day, half hour, 1 + M) record of each household."""
+        return self.records[self.record]
 
 
 def new_diary(record: FloatArray, batch: int) -> Diary:
     """Begin with a record of days, the same for all households or one for each."""
-    recent = np.broadcast_to(record, (batch, *record.shape[-3:]))
-    return Diary(recent, np.full((batch, SLOT_MINUTES), np.nan), np.zeros(batch, np.int64))
+    records = record.reshape(-1, *record.shape[-3:])
+    number = np.broadcast_to(np.arange(len(records)), batch)
+    return Diary(records, number, np.full((batch, SLOT_MINUTES), np.nan), np.zeros(batch, np.int64))
 
 
 def carried_on(diary: Diary, load_w: FloatArray, minute_of_day: IntArray, rules: Rules) -> Diary:
     """Add a minute; at the end of a half hour replace that of the oldest day."""
-    recent, slot_w, today = diary
+    records, record, slot_w, today = diary
     minute = minute_of_day % SLOT_MINUTES
     slot_w = slot_w.copy()
     if np.count_nonzero(minute == minute[0]) == len(minute):  # the usual case, and much faster
@@ -102,13 +109,25 @@ def carried_on(diary: Diary, load_w: FloatArray, minute_of_day: IntArray, rules:
         slot_w[np.arange(len(load_w)), minute] = load_w
     ends = minute == SLOT_MINUTES - 1
     if not np.count_nonzero(ends):
-        return Diary(recent, slot_w, today)
-    fresh = record_of(slot_w, rules)[:, 0]
-    rows = np.flatnonzero(ends & ~np.isnan(fresh[:, 0]))
-    recent = recent.copy()
-    recent[rows, today[rows], minute_of_day[rows] // SLOT_MINUTES] = fresh[rows]
+        return Diary(records, record, slot_w, today)
+    first, kind = alike(record, today, minute_of_day, slot_w)
+    fresh = record_of(slot_w[first], rules)[:, 0]
+    records = records[record[first]]
+    kinds = np.flatnonzero(ends[first] & ~np.isnan(fresh[:, 0]))
+    rows = first[kinds]
+    records[kinds, today[rows], minute_of_day[rows] // SLOT_MINUTES] = fresh[kinds]
     slot_w[ends] = np.nan
-    return Diary(recent, slot_w, np.where(minute_of_day == DAY_MINUTES - 1, (today + 1) % recent.shape[1], today))
+    last = minute_of_day == DAY_MINUTES - 1
+    return Diary(records, kind, slot_w, np.where(last, (today + 1) % records.shape[1], today))
+
+
+def alike(*parts: FloatArray | IntArray) -> tuple[IntArray, IntArray]:
+    """Return the first household of each kind with the same values in all parts, and the kind of every household."""
+    kinds: dict[bytes, int] = {}
+    rows = zip(*parts, strict=True)
+    same = [kinds.setdefault(b"".join(value.tobytes() for value in row), len(kinds)) for row in rows]
+    _, first = np.unique(same, return_index=True)
+    return first, np.array(same)
 
 
 def quiet_need_kwh(recent: FloatArray, level: IntArray, minute_of_day: IntArray, rules: Rules) -> FloatArray:
