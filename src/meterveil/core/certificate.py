@@ -14,7 +14,7 @@ import math
 import re
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -33,6 +33,9 @@ LARGEST_READING = 32_766.0
 """In whole watts, or in steps of a coarser reader; larger ones have a longer code."""
 LARGER_BITS = 64.0
 """Bits that follow the code of a larger reading: any number of a computer."""
+
+_CACHED_MINUTES = 50_000
+"""Minutes that are certified at a time: so many fit into the processor's cache."""
 
 QUIET_BITS = math.log2(16 / 15)
 """Code of a day without an event; k events take 4 + k bits: 15/16 + (1/2 + 1/4 + ...)/16 = 1."""
@@ -242,15 +245,26 @@ def certificate(
     out. Days are numbered from the first one of each row. A day is described alone: if it does not begin with a
     scheduled choice, the level that it begins with counts as one more.
     """
-    known_w = np.where(np.isin(level_w, rules.menu_w), level_w, np.nan)
-    number = np.where(day >= 0, day - np.where(day >= 0, day, day.max(initial=0)).min(axis=1, keepdims=True), -1)
-    spike = np.zeros_like(day) if spike is None else spike
-    log = _Log(shown(meter_w), known_w, decoy_w, minute_of_day, spike, spike_w)
+    first = np.where(day >= 0, day, day.max(initial=0)).min(axis=1, keepdims=True)
+    number = np.where(day >= 0, day - first, -1)
     days = int(number.max(initial=0)) + 1
+    spike = np.zeros_like(day) if spike is None else spike
+    heights_w = np.broadcast_to(spike_w, (len(day), 1))
+    log: tuple[Any, ...] = (meter_w, level_w, decoy_w, minute_of_day, spike, heights_w)
+    count = max(_CACHED_MINUTES // day.shape[1], 1)
+    some = (slice(begin, begin + count) for begin in range(0, len(day), count))
+    parts = [_certified(rules, _Log(*(part[rows] for part in log)), number[rows], days) for rows in some]
+    return Certificate(*map(np.concatenate, zip(*parts, strict=True)))
+
+
+def _certified(rules: Rules, log: _Log, number: IntArray, days: int) -> Certificate:
+    """Certify the days of some meters, numbered from 0."""
+    known_w = np.where(np.isin(log.level_w, rules.menu_w), log.level_w, np.nan)
+    log = log._replace(shown_w=shown(log.shown_w), level_w=known_w)
     whole = _described(rules, log, number, days)
     if not rules.protect:
         return whole
-    hours = _described(rules, log, np.where(rules.protected(minute_of_day), number, -1), days)
+    hours = _described(rules, log, np.where(rules.protected(log.minute_of_day), number, -1), days)
     return whole._replace(
         bound_bits=hours.bound_bits,
         protected_bits=hours.bits,
@@ -265,7 +279,7 @@ class _Log(NamedTuple):
     decoy_w: FloatArray
     minute_of_day: IntArray
     spike: IntArray
-    spike_w: float | FloatArray
+    spike_w: FloatArray  # (batch, 1)
 
 
 class Counts(NamedTuple):
@@ -307,11 +321,12 @@ def _described(rules: Rules, log: _Log, number: IntArray, days: int) -> Certific
     exists = number >= 0
     new_day = np.diff(number, axis=1, prepend=-1) != 0
 
+    # the last cell of each row is that of minutes without a day
+    cell = (np.arange(len(number))[:, None] * (days + 1) + np.where(exists, number, days)).ravel()
+
     def total(minutes: FloatArray | BoolArray) -> FloatArray:
-        cell = np.arange(len(number))[:, None] * days + np.maximum(number, 0)
-        weights = np.where(exists, minutes, 0.0).ravel()
-        sums = np.bincount(cell.ravel(), weights, minlength=len(number) * days)
-        return sums.astype(np.float64).reshape(len(number), days)
+        sums = np.bincount(cell, minutes.ravel().astype(np.float64), len(number) * (days + 1))
+        return np.asarray(sums.reshape(len(number), -1)[:, :days], dtype=np.float64)
 
     spikes, in_spike = _spikes(rules, spike, number)
     missed = shown_w != np.where(in_spike, spike_w, level_w + decoy_w)  # an unknown reading is missed

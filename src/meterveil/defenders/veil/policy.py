@@ -333,5 +333,5 @@ class Logged:
         day = np.where(minute < scenario.minutes[:, None], scenario.day[:, scenario.lead :], -1)
         clock = scenario.minute_of_day[:, scenario.lead :]
         level_w = np.where(self.veil.rules.protected(clock), self.veil.levels_w[level], np.nan)
-        log = (trace.meter_w, level_w, decoy_w, clock, day, spike.astype(np.int64))
+        log = (trace.meter_w, level_w, decoy_w, clock, day, spike)
         return certificate(self.veil.rules, *log, self.spike_w)
