@@ -8,6 +8,7 @@ chosen anew.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -158,7 +159,7 @@ class Planner:
         stored_kwh, moved_kwh, cost = (part[last] - part[first] for part in course[:3])  # (batch, M, day)
         budgets = np.arange(budget_kwh.shape[1])
         ends_at = (budget_kwh[:, :1, None] - moved_kwh) / np.maximum(full_kwh / self.budget_steps, 1e-9)[..., None]
-        ends_at = np.clip(ends_at, -1.0 - len(budgets), self.budget_steps + 1.0 - len(budgets))
+        ends_at = np.minimum(np.maximum(ends_at, -1.0 - len(budgets)), self.budget_steps + 1.0 - len(budgets))
         row = np.floor(ends_at).astype(np.int64)
         left_kwh = np.maximum(budget_kwh[:, None, :, None] - moved_kwh[:, :, None], 0.0)  # (batch, M, budget, day)
         costs = np.maximum(self.reserve_kwh - left_kwh, 0.0) * (0.5 * self.hour_cost) + cost[:, :, None]
@@ -212,11 +213,11 @@ def _at_lowest(
     """Return the mean value of cases that end in the lowest row of budgets, by their cell of (batch, M, budget)."""
     steps, shape = value.shape[3], block.cost.shape[:3]
     whole = np.floor(gain)
-    place = cell * (2 * steps + 2) + (np.clip(whole, -steps, steps).astype(np.int64) + steps)
+    place = cell * (2 * steps + 2) + _moves(whole, steps)
     share = weight * (gain - whole)
     size = block.cost[..., 0].size * (2 * steps + 2)
     mass = np.bincount(place, weight - share, size) + np.bincount(place + 1, share, size)
-    mean = mass.reshape(*value.shape[:2], -1, 2 * steps + 2) @ _windows(value[:, :, 0], columns, 1).copy()
+    mean = mass.reshape(*value.shape[:2], -1, 2 * steps + 2) @ _windows(value[:, :, 0], columns, 1)
     return np.asarray(mean.reshape(*shape, columns) / block.gain.shape[2])
 
 
@@ -226,11 +227,11 @@ def _at_rows(value: FloatArray, block: Block, columns: int) -> FloatArray:
     rows, steps = value.shape[2:]
     table = np.zeros((batch, value.shape[1], rows + 2, 2 * steps + 1, columns + 1))
     table[:, :, 1:-1] = _windows(value, columns + 1)
-    row = np.clip(block.row[..., None] + np.arange(-1, budgets) + 2, 0, rows + 1)
+    row = np.minimum(np.maximum(block.row[..., None] + np.arange(1, budgets + 2), 0), rows + 1)
     whole = np.floor(block.gain)
     place = np.arange(batch)[:, None] * value.shape[1] + np.arange(levels) % value.shape[1]
     place = (place[..., None] * ((rows + 2) * (2 * steps + 1)))[..., None] + row * (2 * steps + 1)
-    place += (np.clip(whole, -steps, steps).astype(np.int64) + steps)[..., None]
+    place += _moves(whole, steps)[..., None]
     later = table.reshape(-1, columns + 1).take(place, axis=0).reshape(batch, levels, days, -1)
     share, above = block.gain - whole, block.above
     both = share * above
@@ -240,25 +241,30 @@ def _at_rows(value: FloatArray, block: Block, columns: int) -> FloatArray:
     return np.asarray((lower + mean[:, :, 2, 1:, :-1] + mean[:, :, 3, 1:, 1:]) / days)
 
 
+def _moves(gain: FloatArray, steps: int) -> IntArray:
+    """Return the number of the move of `_windows` for each gain in whole steps."""
+    return np.minimum(np.maximum(gain, -steps), steps).astype(np.int64) + steps
+
+
 def _windows(value: FloatArray, columns: int, more: int = 0) -> FloatArray:
-    """View columns of the value, moved by -steps .. steps + more places, (..., move, column); its ends go on."""
+    """Return columns of the value, moved by -steps .. steps + more places, (..., move, column); its ends go on."""
     steps = value.shape[-1]
-    wide = np.empty((*value.shape[:-1], 2 * steps + more + columns))
-    wide[..., :steps], wide[..., steps : 2 * steps], wide[..., 2 * steps :] = value[..., :1], value, value[..., -1:]
-    return np.lib.stride_tricks.sliding_window_view(wide, columns, axis=-1)
+    return value.take(_window_places(steps, columns, 2 * steps + 1 + more), axis=-1)
+
+
+@lru_cache(maxsize=16)
+def _window_places(steps: int, columns: int, moves: int) -> IntArray:
+    """Return the place of each column of each move in the value, (move, column)."""
+    place = np.arange(moves)[:, None] + np.arange(columns) - steps
+    return np.asarray(np.minimum(np.maximum(place, 0), steps - 1), dtype=np.int64)
 
 
 def _last_within(course: Course, hours: tuple[int, int], case: IntArray, budget_kwh: FloatArray) -> IntArray:
-    """Find the half hour of a block up to which the budget of a case lasts, by bisection."""
+    """Find the half hour of a block up to which the budget of a case lasts."""
     first, last = hours
-    moved_kwh = course.moved_kwh
-    most_kwh = budget_kwh + moved_kwh[first].take(case)
-    least, most = np.full(len(case), first), np.full(len(case), last)
-    for _ in range((last - first).bit_length()):
-        middle = (least + most + 1) >> 1
-        lasts = moved_kwh.take(middle * moved_kwh[0].size + case) <= most_kwh
-        least, most = np.where(lasts, middle, least), np.where(lasts, most, middle - 1)
-    return np.asarray(least)
+    moved_kwh = course.moved_kwh.reshape(len(course.moved_kwh), -1)
+    lasts = moved_kwh[first + 1 : last + 1].take(case, axis=1) <= budget_kwh + moved_kwh[first].take(case)
+    return np.asarray(first + np.count_nonzero(lasts, axis=0))
 
 
 def _mean(by_day: FloatArray) -> FloatArray:
