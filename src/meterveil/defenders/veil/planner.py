@@ -22,13 +22,14 @@ from meterveil.defenders.veil.situation import SLOTS, Situation, alike
 _HOURS = SLOT_MINUTES / 60.0
 _ENDLESS_KWH = 1000.0
 """Budget that counts as unlimited."""
-_HOUSEHOLDS = 32
+_HOUSEHOLDS = 64
 """Households that are planned at a time, a bound on memory."""
 
 
 class Course(NamedTuple):
-    """What holding each level does up to each half hour of recent days, (1 + half hour, batch, M, day) each."""
+    """What holding each level does up to each half hour of recent days, (1 + half hour, course, M, day) each."""
 
+    number: IntArray  # (batch,) course of each household: those with the same recent days share one
     stored_kwh: FloatArray
     moved_kwh: FloatArray
     cost: FloatArray
@@ -113,9 +114,7 @@ class Planner:
         planned = rows_of(situation, kinds) if repeated else situation
         value, course, hours, _, full_kwh, usable, _ = self._ahead(planned, now)
         if repeated:
-            value, full_kwh = value[same], full_kwh[same]
-            stored_kwh, moved_kwh, cost = (part[:, same] for part in course[:3])
-            course = Course(stored_kwh, moved_kwh, cost, course.veiled_hours)
+            value, full_kwh, course = value[same], full_kwh[same], course._replace(number=course.number[same])
             usable = Range(usable.low_kwh[same], usable.step_kwh[same], usable.steps)
         start = ((situation.soc * situation.battery.capacity_kwh - usable.low_kwh) / usable.step_kwh)[:, None]
         block = self._block(course, hours, situation.budget_left_kwh[:, None], full_kwh, usable, start)
@@ -156,7 +155,8 @@ class Planner:
     ) -> Block:
         """Play the half hours of a block on recent days, from each of these budgets and states of charge."""
         first, last = hours
-        stored_kwh, moved_kwh, cost = (part[last] - part[first] for part in course[:3])  # (batch, M, day)
+        number, *sums, veiled_hours = course
+        stored_kwh, moved_kwh, cost = ((part[last] - part[first])[number] for part in sums)  # (batch, M, day)
         budgets = np.arange(budget_kwh.shape[1])
         ends_at = (budget_kwh[:, :1, None] - moved_kwh) / np.maximum(full_kwh / self.budget_steps, 1e-9)[..., None]
         ends_at = np.minimum(np.maximum(ends_at, -1.0 - len(budgets)), self.budget_steps + 1.0 - len(budgets))
@@ -164,15 +164,16 @@ class Planner:
         left_kwh = np.maximum(budget_kwh[:, None, :, None] - moved_kwh[:, :, None], 0.0)  # (batch, M, budget, day)
         costs = np.maximum(self.reserve_kwh - left_kwh, 0.0) * (0.5 * self.hour_cost) + cost[:, :, None]
         cut = household, level, budget, day = np.nonzero(row[:, :, None] < -budgets[:, None])
-        case = (household * cost.shape[1] + level) * cost.shape[2] + day
+        case = (number[household] * cost.shape[1] + level) * cost.shape[2] + day
         until = _last_within(course, hours, case, budget_kwh[household, budget])
-        ended = until * cost.size + case
-        missed_hours = course.veiled_hours[last] - course.veiled_hours[until]
+        ended = until * course.cost[0].size + case
+        missed_hours = veiled_hours[last] - veiled_hours[until]
         open_cost = self.hour_cost * (missed_hours + 0.5 * self.reserve_kwh)
         costs[cut] = course.cost.take(ended) - course.cost[first].take(case) + open_cost
         cut_gain = (course.stored_kwh.take(ended) - course.stored_kwh[first].take(case)) / usable.step_kwh[household]
         within_kwh = course.stored_kwh[first : last + 1]
-        lowest_kwh, highest_kwh = (end - within_kwh[0] for end in (within_kwh.min(axis=0), within_kwh.max(axis=0)))
+        ends_kwh = within_kwh.min(axis=0), within_kwh.max(axis=0)
+        lowest_kwh, highest_kwh = ((end_kwh - within_kwh[0])[number] for end_kwh in ends_kwh)
         total = _mean(costs)[..., None] + self._lacking(lowest_kwh, highest_kwh, soc, usable)[:, :, None]
         above = np.where(row > -len(budgets), ends_at - row, 0.0)
         return Block(total, stored_kwh / usable.step_kwh[:, None, None], row, above, cut, cut_gain)
@@ -274,21 +275,19 @@ def _mean(by_day: FloatArray) -> FloatArray:
 
 def _course(situation: Situation) -> Course:
     """Add up stored energy, moved energy and cost of recent days from midnight on."""
-    battery = situation.battery
-    recent = np.ascontiguousarray(situation.recent.transpose(2, 0, 3, 1))  # (half hour, batch, 1 + M, day)
+    efficiencies = np.asarray(situation.battery.charge_efficiency), np.asarray(situation.battery.discharge_efficiency)
+    first, number = alike(situation.recent, *efficiencies)
+    recent = np.ascontiguousarray(situation.recent[first].transpose(2, 0, 3, 1))  # (half hour, course, 1 + M, day)
     decoys_kwh = situation.decoy_w * (_HOURS / 1000.0)
     levels_w = np.asarray(situation.rules.menu_w)[:, None]
     # in the other hours the battery rests
     veiled = np.asarray(situation.rules.protected(np.arange(SLOTS) * SLOT_MINUTES), dtype=np.float64)
     added_kwh = ((levels_w - recent[:, :, :1]) * (_HOURS / 1000.0) + decoys_kwh) * _wide(veiled)
     moved_kwh = (recent[:, :, 1:] + decoys_kwh) * _wide(veiled)
-    charge, discharge = (
-        np.asarray(part)[:, None, None] / 2.0
-        for part in (battery.charge_efficiency, 1.0 / np.asarray(battery.discharge_efficiency))
-    )
+    charge, discharge = (part[first, None, None] / 2.0 for part in (efficiencies[0], 1.0 / efficiencies[1]))
     stored_kwh = added_kwh * (charge + discharge) + moved_kwh * (charge - discharge)
     cost = added_kwh * _wide(situation.price) + moved_kwh * DEGRADATION_PER_KWH
-    return Course(*map(_sums, (stored_kwh, moved_kwh, cost, veiled * _HOURS)))
+    return Course(number, *map(_sums, (stored_kwh, moved_kwh, cost, veiled * _HOURS)))
 
 
 def _sums(parts: FloatArray) -> FloatArray:
