@@ -130,7 +130,7 @@ class Veil:
         level = self._chosen(view, memory, scheduled, memory.level, draw=True)
         lowest_w, highest_w = _reachable(view)
         late = protected & ~scheduled & (memory.since >= self.rescue_minutes)
-        due = late & self._running_out(view, self.levels_w[level])
+        due = self._running_out(view, late, self.levels_w[level])
         level = self._chosen(view, memory, due, level)
         level_w = np.where(protected, self.levels_w[level], np.nan)
         decoy_w = self._decoy_w(view, decoys, level_w)
@@ -246,21 +246,23 @@ class Veil:
         wanted_w = view.load_w + lacks_kwh * (1000.0 / _REFILL_HOURS)
         return np.clip(np.round(wanted_w / self.rules.grid_w) * self.rules.grid_w, self.rules.grid_bottom_w, None)
 
-    def _running_out(self, view: View, level_w: FloatArray) -> BoolArray:
-        """Tell where the SoC range is nearly exhausted in the direction in which it moves."""
+    def _running_out(self, view: View, rows: BoolArray, level_w: FloatArray) -> BoolArray:
+        """Tell where, among some households, the SoC range is nearly exhausted in the direction in which it moves."""
         if self.rescue_kwh == 0.0:
             return np.zeros(len(level_w), dtype=np.bool_)
         battery, soc = view.battery, view.state.soc
         request_w = level_w - view.load_w
         left_kwh = np.where(request_w < 0.0, soc - battery.soc_min, battery.soc_max - soc) * battery.capacity_kwh
-        movable = (bt.budget_left_kwh(battery, view.state) > 0.0) & ~np.isnan(request_w)
-        return np.asarray((left_kwh < self.rescue_kwh) & movable)
+        near = rows & (left_kwh < self.rescue_kwh)
+        if not np.count_nonzero(near):
+            return near
+        return np.asarray(near & (bt.budget_left_kwh(battery, view.state) > 0.0) & ~np.isnan(request_w))
 
     def _held(self, view: View, target_w: FloatArray, lowest_w: FloatArray, highest_w: FloatArray) -> Command:
         """Hold the target, else the nearest reading on the grid, else nothing; rest where the target is NaN."""
         request_w = target_w - view.load_w
         follows = (request_w >= lowest_w) & (request_w <= highest_w)
-        if follows.all():
+        if np.count_nonzero(follows) == len(follows):
             return hold_meter(view.library, target_w)
         grid_w = self.rules.grid_w
         above_w = np.ceil((view.load_w + lowest_w) / grid_w - 1e-9) * grid_w
