@@ -100,10 +100,10 @@ def tick(
     request_w = (profile_w - command.hold * load_w) * running
     allowed = bt.connection(battery, load_w) if allowed is None else allowed
     state, delivery = bt.deliver(battery, state, request_w, allowed, room)
-    first, elapsed = elapsed == 0, elapsed + running
+    elapsed = elapsed + running
     running = running & (elapsed < command.minutes)
     if np.count_nonzero(running):
-        stillborn = first & (delivery.power_w == 0.0) & (request_w != 0.0)
+        stillborn = (replay.elapsed == 0) & (delivery.power_w == 0.0) & (request_w != 0.0)
         running = running & ~(delivery.ended | stillborn)
     return state, Replay(command, elapsed, running), delivery.power_w
 

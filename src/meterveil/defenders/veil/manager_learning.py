@@ -299,5 +299,5 @@ def _needs_kwh(record: FloatArray, rules: Rules) -> FloatArray:
     usual = np.median(record, axis=0)[None, None]
     slot, choice = np.divmod(np.arange(SLOTS * rules.choices), rules.choices)
     known: IntArray = np.minimum(choice, len(rules.menu_w) - 1)
-    recent = np.broadcast_to(usual, (len(slot), *usual.shape[1:]))
-    return quiet_need_kwh(recent, known, slot * SLOT_MINUTES, rules).reshape(SLOTS, rules.choices, SLOTS)
+    needs_kwh = quiet_need_kwh(usual, np.zeros_like(slot), known, slot * SLOT_MINUTES, rules)
+    return needs_kwh.reshape(SLOTS, rules.choices, SLOTS)

@@ -226,8 +226,9 @@ def _at_rows(value: FloatArray, block: Block, columns: int) -> FloatArray:
     """Return the mean value of cases that end between two rows of budgets, 0 below the lowest."""
     (batch, levels, days), budgets = block.gain.shape, block.cost.shape[2]
     rows, steps = value.shape[2:]
-    table = np.zeros((batch, value.shape[1], rows + 2, 2 * steps + 1, columns + 1))
-    table[:, :, 1:-1] = _windows(value, columns + 1)
+    padded = np.zeros((*value.shape[:2], rows + 2, steps))
+    padded[:, :, 1:-1] = value
+    table = _windows(padded, columns + 1)
     row = np.minimum(np.maximum(block.row[..., None] + np.arange(1, budgets + 2), 0), rows + 1)
     whole = np.floor(block.gain)
     place = np.arange(batch)[:, None] * value.shape[1] + np.arange(levels) % value.shape[1]

@@ -24,7 +24,6 @@ from meterveil.defenders.veil.situation import (
     Decider,
     Diary,
     Situation,
-    alike,
     carried_on,
     complete,
     new_diary,
@@ -156,11 +155,10 @@ class Veil:
             return memory.reserved_kwh
         rows = np.flatnonzero(due)
         known = np.minimum(level[rows], len(self.rules.menu_w) - 1)
-        record, clock = memory.diary.record[rows], view.minute_of_day[rows]
-        first, kind = alike(record, known, clock)
-        need_kwh = quiet_need_kwh(memory.diary.records[record[first]], known[first], clock[first], self.rules)
+        records, record = memory.diary.records, memory.diary.record[rows]
+        need_kwh = quiet_need_kwh(records, record, known, view.minute_of_day[rows], self.rules)
         reserved_kwh = memory.reserved_kwh.copy()
-        reserved_kwh[rows] = self.quiet_margin * need_kwh[kind]
+        reserved_kwh[rows] = self.quiet_margin * need_kwh
         return reserved_kwh
 
     def _saving_w(self, view: View, target_w: FloatArray, reserved_kwh: FloatArray) -> FloatArray:

@@ -16,6 +16,8 @@ SLOTS = DAY_MINUTES // SLOT_MINUTES
 """Half hours of a day."""
 _LEAST_KNOWN = SLOT_MINUTES // 2
 """Fewest known minutes of a half hour that is recorded."""
+_LAST_OF_SLOT = np.arange(DAY_MINUTES) % SLOT_MINUTES == SLOT_MINUTES - 1
+"""Whether a minute of the day is the last of a half hour; looked up in every minute, which is faster."""
 _USUAL_DAYS = Path(__file__).with_name("usual_days.npy")
 """A week of the synthetic household in whole watts, (day, minute)."""
 
@@ -107,7 +109,7 @@ def carried_on(diary: Diary, load_w: FloatArray, minute_of_day: IntArray, rules:
         slot_w[:, minute[0]] = load_w
     else:
         slot_w[np.arange(len(load_w)), minute] = load_w
-    ends = minute == SLOT_MINUTES - 1
+    ends = _LAST_OF_SLOT[minute_of_day]
     if not np.count_nonzero(ends):
         return Diary(records, record, slot_w, today)
     first, kind = alike(record, today, minute_of_day, slot_w)
@@ -130,20 +132,20 @@ def alike(*parts: FloatArray | IntArray) -> tuple[IntArray, IntArray]:
     return first, np.array(same)
 
 
-def quiet_need_kwh(recent: FloatArray, level: IntArray, minute_of_day: IntArray, rules: Rules) -> FloatArray:
+def quiet_need_kwh(
+    records: FloatArray, record: IntArray, level: IntArray, minute_of_day: IntArray, rules: Rules
+) -> FloatArray:
     """Return the energy that a day takes after each half hour from now on without large loads, (batch, half hour).
 
     Of each half hour it counts the median of recent days, which few large loads reach: at the present level to the
     next decision, then at the level that takes least.
     """
+    used, record = np.unique(record, return_inverse=True)
+    usual_kwh = np.median(records[used, :, :, 1:], axis=1)  # (record, half hour, M)
     decisions = np.array([*rules.choice_minutes, DAY_MINUTES]) // SLOT_MINUTES
     slot = (minute_of_day // SLOT_MINUTES)[:, None]
     following = np.min(np.where(decisions > slot, decisions, SLOTS), axis=1)
-    need_kwh = np.empty((len(recent), SLOTS))
-    for end in np.unique(following):
-        rows = np.flatnonzero(following == end)
-        at_level = np.ix_(rows, np.arange(recent.shape[1]), np.arange(end))
-        need_kwh[rows, :end] = np.median(recent[(*at_level, 1 + level[rows, None, None])], axis=1)
-        need_kwh[rows, end:] = np.median(recent[rows, :, end:, 1:], axis=1).min(axis=2)  # (batch, half hour)
+    at_level_kwh = usual_kwh[record, :, level]  # (batch, half hour)
+    need_kwh = np.where(np.arange(SLOTS) < following[:, None], at_level_kwh, usual_kwh.min(axis=2)[record])
     need_kwh *= rules.protected(np.arange(SLOTS) * SLOT_MINUTES)
     return np.asarray(np.cumsum(need_kwh[:, ::-1], axis=1)[:, ::-1] - need_kwh)
