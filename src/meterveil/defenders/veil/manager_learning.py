@@ -176,7 +176,7 @@ class VeiledHouseholds(BatchVecEnv):
         battery, zero, costs = Battery(**shared), np.zeros(len(records)), []
         for slot in range(0, SLOTS, 2):
             clock = np.full(len(records), slot * SLOT_MINUTES)
-            situation = Situation(self.rules, battery, zero, zero, clock, records, self.price)
+            situation = Situation(self.rules, battery, zero, zero, clock, records, np.arange(len(records)), self.price)
             costs.append(self._plan.grid_costs(situation))
         return np.repeat(np.stack(costs, axis=1), 2, axis=1).swapaxes(3, 4)
 

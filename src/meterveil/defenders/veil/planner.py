@@ -277,8 +277,9 @@ def _mean(by_day: FloatArray) -> FloatArray:
 def _course(situation: Situation) -> Course:
     """Add up stored energy, moved energy and cost of recent days from midnight on."""
     efficiencies = np.asarray(situation.battery.charge_efficiency), np.asarray(situation.battery.discharge_efficiency)
-    first, number = alike(situation.recent, *efficiencies)
-    recent = np.ascontiguousarray(situation.recent[first].transpose(2, 0, 3, 1))  # (half hour, course, 1 + M, day)
+    first, number = alike(situation.record, *efficiencies)
+    recent = situation.records[situation.record[first]]
+    recent = np.ascontiguousarray(recent.transpose(2, 0, 3, 1))  # (half hour, course, 1 + M, day)
     decoys_kwh = situation.decoy_w * (_HOURS / 1000.0)
     levels_w = np.asarray(situation.rules.menu_w)[:, None]
     # in the other hours the battery rests
@@ -310,7 +311,7 @@ def _alike(situation: Situation) -> tuple[IntArray, IntArray]:
     The value of a state depends on neither the battery's power nor its present charge and budget.
     """
     names = ("capacity_kwh", "soc_min", "soc_max", "budget_kwh", "charge_efficiency", "discharge_efficiency")
-    return alike(situation.recent, *(getattr(situation.battery, name) for name in names))
+    return alike(situation.record, *(getattr(situation.battery, name) for name in names))
 
 
 def rows_of(situation: Situation, rows: IntArray) -> Situation:
@@ -320,5 +321,5 @@ def rows_of(situation: Situation, rows: IntArray) -> Situation:
         soc=situation.soc[rows],
         budget_left_kwh=situation.budget_left_kwh[rows],
         minute_of_day=situation.minute_of_day[rows],
-        recent=situation.recent[rows],
+        record=situation.record[rows],
     )

@@ -212,7 +212,8 @@ class Veil:
             view.state.soc[index],
             bt.budget_left_kwh(view.battery, view.state)[index],
             view.minute_of_day[index],
-            memory.diary.records[memory.diary.record[index]],
+            memory.diary.records,
+            memory.diary.record[index],
             np.asarray(self.price),
             self.dice.mean_w(view.library, float(np.mean(spike_height_w(view.battery)))),
         )

@@ -30,9 +30,15 @@ class Situation(NamedTuple):
     soc: FloatArray  # (batch,)
     budget_left_kwh: FloatArray  # (batch,)
     minute_of_day: IntArray  # (batch,)
-    recent: FloatArray  # (batch, day, half hour, 1 + M) of recent days, see `record_of`
+    records: FloatArray  # (record, day, half hour, 1 + M) of recent days, see `record_of`
+    record: IntArray  # (batch,) number of the household's record
     price: FloatArray  # (half hour,) usual price per kWh
     decoy_w: float = 0.0  # mean power of decoys, which the battery charges in addition
+
+    @property
+    def recent(self) -> FloatArray:
+        """(batch, day, half hour, 1 + M) record of each household."""
+        return self.records[self.record]
 
     @property
     def usual_w(self) -> FloatArray:
