@@ -132,8 +132,7 @@ def carried_on(diary: Diary, load_w: FloatArray, minute_of_day: IntArray, rules:
 def alike(*parts: FloatArray | IntArray) -> tuple[IntArray, IntArray]:
     """Return the first household of each kind with the same values in all parts, and the kind of every household."""
     kinds: dict[bytes, int] = {}
-    rows = zip(*parts, strict=True)
-    same = [kinds.setdefault(b"".join(value.tobytes() for value in row), len(kinds)) for row in rows]
+    same = [kinds.setdefault(row.tobytes(), len(kinds)) for row in np.column_stack(parts)]
     _, first = np.unique(same, return_index=True)
     return first, np.array(same)
 
