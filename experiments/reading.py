@@ -149,7 +149,7 @@ def record(
         "versions": library_versions("numpy", "torch"),
     }
     key = f"{name}_{key_of(trial.identity, settings)[:12]}"
-    study.record(options.results, name, key, rows, settings, [name for name in KEYS if name in rows[0]])
+    study.record(options.results, name, key, rows, settings, [name for name in (*KEYS, "x") if name in rows[0]])
 
 
 def detected(part: str, counts: FloatArray) -> float:
