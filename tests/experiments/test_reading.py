@@ -4,13 +4,16 @@ from dataclasses import replace
 
 import numpy as np
 import pandas as pd
+import pytest
 
 from experiments import behaviour, reading, refits, seconds, study
 from experiments.times_of_use import QUESTIONS
 from meterveil.attackers.baselines import Prior
+from meterveil.bench.trial import HouseDays, Trial
 from meterveil.data.simulation import Setup
 from meterveil.data.synthetic import decoy_library, household
 from meterveil.defenders.defence import find_defence
+from meterveil.errors import InputError
 
 TARGETS = ("kettle", "microwave")
 
@@ -89,3 +92,22 @@ def test_the_table_of_fits_names_what_each_reads_better_than_habits():
     first, second = refits.page_table(pd.DataFrame(rows)).splitlines()[2:]
     assert first == "| REFIT 2 | 1 | dishwasher 0.50 (0.20) | 0.28 | 0.12 | 6% |"
     assert second.startswith("| REFIT 2 | 2 | none |")
+
+
+def test_the_veil_that_is_read_knows_the_earlier_days_of_its_house(monkeypatch):
+    home = replace(household(np.random.default_rng(0), days=7).select(TARGETS), name="home")
+    days = home.days()
+    known, read = HouseDays("synthetic", 1, days[:5]), HouseDays("synthetic", 1, days[5:])
+    told = []
+
+    def stop_at_the_fit(names, households, targets, seed, policy, setup, **_):
+        told.append(policy)
+        raise InputError("enough")
+
+    monkeypatch.setattr(reading, "adaptive", stop_at_the_fit)
+    with pytest.raises(InputError, match="enough"):
+        reading.read(
+            Trial((known,), read, TARGETS, "x"), {read.key: home}, find_defence("veil"), Setup(decoy_library())
+        )
+    assert told[0].record is not None
+    assert told[0].dice.spike_rate > 0.0
