@@ -57,6 +57,7 @@ figures: bench                 ## draw every picture and fill every table of REA
 	$(BIN)/python -m experiments.small_batteries --picture
 	$(BIN)/python -m experiments.alignment --picture
 	$(BIN)/python -m experiments.behaviour --picture
+	$(BIN)/python -m experiments.refits --picture
 	$(BIN)/python -m experiments.training_observations --picture
 	$(BIN)/python -m experiments.presence_check
 	$(BIN)/python -m experiments.fidelity_page --picture
@@ -77,6 +78,7 @@ reproduce: $(VENV)/.dev        ## measure every table of the paper and every stu
 	$(BIN)/python -m experiments.informed_attack --library out/library.json
 	$(BIN)/python -m experiments.behaviour --library out/library.json
 	$(BIN)/python -m experiments.behaviour --library out/library.json --houses ukdale_1 --meters "1 min, 10 W" "15 min" "30 min"
+	$(BIN)/python -m experiments.refits --library out/library.json
 	$(BIN)/python -m experiments.crossing --library out/library.json
 	$(BIN)/python -m experiments.seconds --library out/library.json
 	$(BIN)/python -m experiments.battery_chart

@@ -68,17 +68,20 @@ def read(
 ) -> dict[str, dict[str, Answer]]:
     """Fit the attackers to a defence and let them read the test days: attacker -> metric -> answer.
 
-    Of a defence with several trainings the first one is read. `epochs` shortens the training.
+    Of a defence with several trainings the first one is read. It knows the training days of the house, as in an
+    evaluation; the training days of other houses tell it nothing. `epochs` shortens the training.
     """
-    first = replace(defence, policies=defence.policies[:1])
-    training, policy = trial.training_households(houses), first.policies[0]
+    training, home = trial.training_households(houses), houses[trial.test.key]
+    history = [part for part in training if part.name == home.name]
+    first = replace(defence, policies=defence.policies[:1]).knowing(history, setup)
+    policy = first.policies[0]
     data = (training, trial.fitted, trial.seed)
     fitted = fit([PRIOR], *data, workers=1)
     if isinstance(policy, NoDefence) and setup.resolution == Resolution():
         fitted |= fit([INFORMED], *data, workers=1, epochs=epochs)
     else:
         fitted |= adaptive([INFORMED], *data, policy, setup, workers=1, epochs=epochs)
-    masked = mask_test_days(trial, houses[trial.test.key], first, setup, SEEDS)
+    masked = mask_test_days(trial, home, first, setup, SEEDS)
     copies = [masked.days[number] for number in sorted(set(masked.same_as))]
     prior = cast(Prior, fitted[PRIOR])
     usual = {name: usual_of(training, name) for name in QUESTIONS}
@@ -149,7 +152,7 @@ def record(
         "versions": library_versions("numpy", "torch"),
     }
     key = f"{name}_{key_of(trial.identity, settings)[:12]}"
-    study.record(options.results, name, key, rows, settings, [name for name in KEYS if name in rows[0]])
+    study.record(options.results, name, key, rows, settings, [name for name in (*KEYS, "x") if name in rows[0]])
 
 
 def detected(part: str, counts: FloatArray) -> float:

@@ -17,8 +17,8 @@ def a_situation(rules, slot, battery, soc, budget_left_kwh, decoy_w=0.0):
     recent = shipped_record(rules)[:3] * rng.uniform(0.3, 2.5, (3, SLOTS, 1))
     columns = Battery(**{part.name: np.array([getattr(battery, part.name)]) for part in fields(Battery)})
     price = np.where(np.arange(SLOTS) < 14, 0.13, 0.31)
-    left_kwh = np.array([budget_left_kwh])
-    return Situation(rules, columns, np.array([soc]), left_kwh, np.array([slot * 30]), recent[None], price, decoy_w)
+    left_kwh, clock, record = np.array([budget_left_kwh]), np.array([slot * 30]), np.array([0])
+    return Situation(rules, columns, np.array([soc]), left_kwh, clock, recent[None], record, price, decoy_w)
 
 
 class PlainPlan:
@@ -128,8 +128,8 @@ def test_batteries_that_differ_in_power_alone_share_a_plan_and_get_the_same_scor
     columns = {name: np.full(5, value) for name, value in vars(Battery()).items()}
     columns |= dict(zip(names, np.array(sizes).T, strict=True))
     soc, left_kwh = rng.uniform(0.2, 0.8, 5), rng.uniform(1.0, 4.0, 5)
-    recent = np.tile(record, (5, 1, 1, 1))
-    situation = Situation(Rules(), Battery(**columns), soc, left_kwh, np.full(5, 420), recent, np.full(48, 0.2))
+    clock, shared, price = np.full(5, 420), np.zeros(5, int), np.full(48, 0.2)
+    situation = Situation(Rules(), Battery(**columns), soc, left_kwh, clock, record[None], shared, price)
     together = Planner().scores(situation)
     for row in range(5):
         np.testing.assert_array_equal(Planner().scores(rows_of(situation, np.array([row])))[0], together[row])

@@ -457,11 +457,11 @@ def test_extreme_histories_of_a_household_stay_within_epsilon_of_each_other(deci
     loads_w = np.array([0.0, 1e5, -1e5, 300.0])
     days_w = np.repeat(np.repeat(loads_w[:, None, None], 2, axis=1), DAY, axis=2)
     days_w[3, :, ::2] = 9000.0
-    recent = np.repeat(record_of(days_w, RULES), 4, axis=0)
+    records, record = record_of(days_w, RULES), np.repeat(np.arange(4), 4)
     soc, left_kwh = np.tile([0.1, 0.9, 0.1, 0.9], 4), np.tile([0.0, 0.0, 8.0, 8.0], 4)
     fields = {name: np.full(16, value) for name, value in vars(Battery()).items()}
     clock, price = np.full(16, 420), np.full(48, 0.2)
-    scores = decider.scores(Situation(RULES, Battery(**fields), soc, left_kwh, clock, recent, price))
+    scores = decider.scores(Situation(RULES, Battery(**fields), soc, left_kwh, clock, records, record, price))
     assert len(np.unique(scores.argmax(axis=1))) > 1
     chosen = probabilities(scores, 1.0)
     assert 1.5 < (chosen.max(axis=0) / chosen.min(axis=0)).max() <= math.e * (1 + 1e-12)

@@ -142,9 +142,10 @@ def test_a_training_is_repeatable_and_depends_on_its_seed():
 def situation(rules=DEFAULT):
     rng = np.random.default_rng(2)
     battery = Battery(**{name: np.full(20, value) for name, value in vars(Battery()).items()})
-    recent = np.repeat(record_of(days(), rules)[None], 20, axis=0)
+    records, record = record_of(days(), rules)[None], np.zeros(20, int)
     clock = rng.choice([0, 420, 600, 1020], 20)
-    return Situation(rules, battery, rng.uniform(0.1, 0.9, 20), rng.uniform(0.0, 8.0, 20), clock, recent, PRICE)
+    state = rng.uniform(0.1, 0.9, 20), rng.uniform(0.0, 8.0, 20), clock
+    return Situation(rules, battery, *state, records, record, PRICE)
 
 
 def network(choices=9, size=0.0):
@@ -163,8 +164,8 @@ def test_without_training_the_manager_chooses_as_the_plan_does():
 def test_a_household_is_rated_alike_in_every_batch():
     together, decider = situation(), Learned(network(size=0.3))
     battery = Battery(**{name: np.full(1, value) for name, value in vars(Battery()).items()})
-    parts = (part[4:5] for part in (together.soc, together.budget_left_kwh, together.minute_of_day, together.recent))
-    alone = Situation(together.rules, battery, *parts, PRICE)
+    parts = (part[4:5] for part in (together.soc, together.budget_left_kwh, together.minute_of_day))
+    alone = Situation(together.rules, battery, *parts, together.records, together.record[4:5], PRICE)
     np.testing.assert_allclose(decider.scores(alone)[0], decider.scores(together)[4], atol=1e-12)
 
 

@@ -3,13 +3,17 @@
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
+import pytest
 
-from experiments import behaviour, reading, seconds, study
+from experiments import behaviour, reading, refits, seconds, study
 from experiments.times_of_use import QUESTIONS
 from meterveil.attackers.baselines import Prior
+from meterveil.bench.trial import HouseDays, Trial
 from meterveil.data.simulation import Setup
 from meterveil.data.synthetic import decoy_library, household
 from meterveil.defenders.defence import find_defence
+from meterveil.errors import InputError
 
 TARGETS = ("kettle", "microwave")
 
@@ -69,3 +73,41 @@ def test_the_page_is_made_from_the_recorded_figures(tmp_path, monkeypatch):
     assert "| uses of the kettle found, F1 | 1 s | 0.90 |  |  |" in text
     assert "| first activity, error in minutes | 30 min | 0 | 0 | 0 |" in text
     assert [len(figure.layout.annotations) for figure in saved] == [len(behaviour.PANELS)] * 2
+
+
+def test_the_table_of_fits_names_what_each_reads_better_than_habits():
+    f1 = {"prior": (0.2, 0.05), "informed": (0.5, 0.06)}
+    rows = [
+        {"dataset": "refit_2", "x": fit, "attacker": attacker, "metric": metric, "value": value}
+        for fit in (1.0, 2.0)
+        for attacker, (dishwasher, kettle) in f1.items()
+        for metric, value in {
+            "dishwasher_f1": dishwasher if fit == 1.0 else 0.2,
+            "kettle_f1": kettle,
+            "f1": (dishwasher + kettle) / 2,
+            "kettle_use_recall": kettle,
+            "kettle_use_f1": 1.0,
+        }.items()
+    ]
+    first, second = refits.page_table(pd.DataFrame(rows)).splitlines()[2:]
+    assert first == "| REFIT 2 | 1 | dishwasher 0.50 (0.20) | 0.28 | 0.12 | 6% |"
+    assert second.startswith("| REFIT 2 | 2 | none |")
+
+
+def test_the_veil_that_is_read_knows_the_earlier_days_of_its_house(monkeypatch):
+    home = replace(household(np.random.default_rng(0), days=7).select(TARGETS), name="home")
+    days = home.days()
+    known, read = HouseDays("synthetic", 1, days[:5]), HouseDays("synthetic", 1, days[5:])
+    told = []
+
+    def stop_at_the_fit(names, households, targets, seed, policy, setup, **_):
+        told.append(policy)
+        raise InputError("enough")
+
+    monkeypatch.setattr(reading, "adaptive", stop_at_the_fit)
+    with pytest.raises(InputError, match="enough"):
+        reading.read(
+            Trial((known,), read, TARGETS, "x"), {read.key: home}, find_defence("veil"), Setup(decoy_library())
+        )
+    assert told[0].record is not None
+    assert told[0].dice.spike_rate > 0.0

@@ -52,8 +52,8 @@ class Constant:
 def test_each_budget_has_its_own_manager():
     battery = Battery(**{name: np.full(3, value) for name, value in vars(Battery()).items()})
     battery = replace(battery, budget_kwh=np.array([4.0, 8.0, 4.0]))
-    recent, three = np.zeros((3, 1, 48, 10)), np.zeros(3)
-    situation = Situation(Rules(), battery, three, three, np.zeros(3, int), recent, np.zeros(48))
+    records, three, zero = np.zeros((1, 1, 48, 10)), np.zeros(3), np.zeros(3, int)
+    situation = Situation(Rules(), battery, three, three, zero, records, zero, np.zeros(48))
     scores = ByBudget({8.0: Constant(2), 4.0: Constant(5)}).scores(situation)
     assert scores.argmax(axis=1).tolist() == [5, 2, 5]
 

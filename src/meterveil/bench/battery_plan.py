@@ -141,7 +141,7 @@ def plan(
     earlier = [household.between(history[0], first)] if history else []
     veil = veil or Veil()
     log = _Watched(cast(Veil, knowing(veil, earlier, setup)), on_day)
-    scenario = span(known_w, first, first + timedelta(days=count), setup.tariff).rows([0] * len(every))
+    scenario = span(known_w, first, first + timedelta(days=count), setup.tariff).repeated(len(every))
     rngs = [np.random.default_rng(setup.seed) for _ in every]
     trace = rollout(log, battery, setup.library, scenario, rngs)
     certified = log.certificate(scenario, trace)

@@ -34,6 +34,9 @@ LARGEST_READING = 32_766.0
 LARGER_BITS = 64.0
 """Bits that follow the code of a larger reading: any number of a computer."""
 
+_CACHED_MINUTES = 50_000
+"""Minutes that are certified at a time: so many fit into the processor's cache."""
+
 QUIET_BITS = math.log2(16 / 15)
 """Code of a day without an event; k events take 4 + k bits: 15/16 + (1/2 + 1/4 + ...)/16 = 1."""
 EVENT_BITS = 4.0
@@ -107,12 +110,11 @@ class Rules:
             _check_hours(begin, end)
 
     def _check_spikes(self) -> None:
-        lengths = self.spike_minutes
+        lengths, heights = self.spike_minutes, self.spike_w
         if list(lengths) != sorted(set(lengths)) or not all(1 <= length <= DAY_MINUTES for length in lengths):
             raise InputError(
                 f"lengths of spikes {lengths} are not increasing minutes, 1..1440; leave them empty for none"
             )
-        heights = self.spike_w
         if list(heights) != sorted(set(heights)) or not all(0.0 < height == round(height) for height in heights):
             raise InputError(f"heights of spikes {heights} are not increasing whole watts, above 0")
 
@@ -258,15 +260,29 @@ def certificate(
     row. A day is described alone: if it does not begin with a scheduled choice, the level that it begins with counts
     as one more.
     """
-    known_w = np.where(np.isin(level_w, rules.menu_w), level_w, np.nan)
-    number = np.where(day >= 0, day - np.where(day >= 0, day, day.max(initial=0)).min(axis=1, keepdims=True), -1)
-    spikes = spikes or Spikes(np.zeros_like(day), np.zeros(day.shape), 0.0)
-    log = _Log(shown(meter_w), known_w, decoy_w, minute_of_day, spikes)
+    first = np.where(day >= 0, day, day.max(initial=0)).min(axis=1, keepdims=True)
+    number = np.where(day >= 0, day - first, -1)
     days = int(number.max(initial=0)) + 1
+    spikes = spikes or Spikes(np.zeros_like(day), np.zeros(day.shape), 0.0)
+    highest_w = np.broadcast_to(spikes.highest_w, (len(day), 1))
+    count = max(_CACHED_MINUTES // day.shape[1], 1)
+    parts = []
+    for begin in range(0, len(day), count):
+        rows = slice(begin, begin + count)
+        of_rows = Spikes(spikes.minute[rows], spikes.height_w[rows], highest_w[rows])
+        log = _Log(meter_w[rows], level_w[rows], decoy_w[rows], minute_of_day[rows], of_rows)
+        parts.append(_certified(rules, log, number[rows], days))
+    return Certificate(*map(np.concatenate, zip(*parts, strict=True)))
+
+
+def _certified(rules: Rules, log: _Log, number: IntArray, days: int) -> Certificate:
+    """Certify the days of some meters, numbered from 0."""
+    known_w = np.where(np.isin(log.level_w, rules.menu_w), log.level_w, np.nan)
+    log = log._replace(shown_w=shown(log.shown_w), level_w=known_w)
     whole = _described(rules, log, number, days)
     if not rules.protect:
         return whole
-    hours = _described(rules, log, np.where(rules.protected(minute_of_day), number, -1), days)
+    hours = _described(rules, log, np.where(rules.protected(log.minute_of_day), number, -1), days)
     return whole._replace(
         bound_bits=hours.bound_bits,
         protected_bits=hours.bits,
@@ -322,11 +338,12 @@ def _described(rules: Rules, log: _Log, number: IntArray, days: int) -> Certific
     exists = number >= 0
     new_day = np.diff(number, axis=1, prepend=-1) != 0
 
+    # the last cell of each row is that of minutes without a day
+    cell = (np.arange(len(number))[:, None] * (days + 1) + np.where(exists, number, days)).ravel()
+
     def total(minutes: FloatArray | BoolArray) -> FloatArray:
-        cell = np.arange(len(number))[:, None] * days + np.maximum(number, 0)
-        weights = np.where(exists, minutes, 0.0).ravel()
-        sums = np.bincount(cell.ravel(), weights, minlength=len(number) * days)
-        return sums.astype(np.float64).reshape(len(number), days)
+        sums = np.bincount(cell, minutes.ravel().astype(np.float64), len(number) * (days + 1))
+        return np.asarray(sums.reshape(len(number), -1)[:, :days], dtype=np.float64)
 
     spike, in_spike = _described_spikes(rules, spikes, number)
     missed = shown_w != np.where(in_spike, spikes.height_w, level_w + decoy_w)  # an unknown reading is missed

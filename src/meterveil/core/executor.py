@@ -100,9 +100,11 @@ def tick(
     request_w = (profile_w - command.hold * load_w) * running
     allowed = bt.connection(battery, load_w) if allowed is None else allowed
     state, delivery = bt.deliver(battery, state, request_w, allowed, room)
-    stillborn = (elapsed == 0) & (delivery.power_w == 0.0) & (request_w != 0.0)
     elapsed = elapsed + running
-    running = running & ~delivery.ended & ~stillborn & (elapsed < command.minutes)
+    running = running & (elapsed < command.minutes)
+    if np.count_nonzero(running):
+        stillborn = (replay.elapsed == 0) & (delivery.power_w == 0.0) & (request_w != 0.0)
+        running = running & ~(delivery.ended | stillborn)
     return state, Replay(command, elapsed, running), delivery.power_w
 
 

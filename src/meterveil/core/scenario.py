@@ -46,6 +46,12 @@ class Scenario:
         picked = {f.name: getattr(self, f.name)[index] for f in fields(self) if f.name != "lead"}
         return Scenario(**picked, lead=self.lead)
 
+    def repeated(self, count: int) -> Scenario:
+        """Repeat a single row without copying it."""
+        parts = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "lead"}
+        views = {name: np.broadcast_to(part, (count, *part.shape[1:])) for name, part in parts.items()}
+        return Scenario(**views, lead=self.lead)
+
 
 def stack(scenarios: Sequence[Scenario]) -> Scenario:
     """Stack scenarios as one batch; shorter rows are padded and end earlier.

@@ -7,7 +7,7 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
-from meterveil.core.arrays import BoolArray, FloatArray, IntArray
+from meterveil.core.arrays import KWH_PER_W_MINUTE, BoolArray, FloatArray, IntArray
 from meterveil.core.certificate import DAY_MINUTES, SLOT_MINUTES
 from meterveil.core.decoys import Library
 from meterveil.errors import InputError
@@ -15,6 +15,10 @@ from meterveil.errors import InputError
 SLOTS = DAY_MINUTES // SLOT_MINUTES
 USE_W = 1000.0
 """Rise of the load that counts as a use."""
+LOW_SPIKES_W = (1000.0, 2000.0)
+"""Heights of spikes that decoys cover: there a decoy takes little energy."""
+LOW_SPIKE_MINUTES = 3
+"""Longest spike of such a height."""
 _EVERY_HOUR = 0.05
 """Share of the mean weight that every half hour has, so that a use at an unusual time may be a decoy too."""
 ANY_HOUR = (1.0,) * SLOTS
@@ -67,6 +71,21 @@ class Dice:
         """Learn the hours from earlier days, (day, 1440), unless they are given."""
         return self if self.off or self.hours else replace(self, hours=hours_of_use(days_w, USE_W))
 
+    def covering(self, days_w: FloatArray, level_w: float, power_w: float, cover: float, most_kwh: float) -> Self:
+        """Draw as many decoys for each spike that earlier days would have had, (day, 1440), as the energy allows.
+
+        Spikes that the load causes at a low height take energy too. Without room for one decoy each there are none.
+        """
+        past = past_spikes(days_w, level_w + power_w)
+        a_day = (len(past) + 0.5) / len(days_w)  # the load may exceed for the first time
+        spikes = tuple(_low_spike(load_w - power_w, minutes) for load_w, minutes in past) or ((LOW_SPIKES_W[0], 1),)
+        for_load, for_decoys = (
+            2.0 * a_day * KWH_PER_W_MINUTE * float(np.mean(w_minutes))
+            for w_minutes in zip(*((power_w * n, (height_w - level_w) * n) for height_w, n in spikes), strict=True)
+        )
+        cover = min(cover, (most_kwh - for_load) / for_decoys)
+        return replace(self, spike_rate=cover * a_day / DAY_MINUTES, spikes=spikes) if cover >= 1.0 else self
+
     def mean_w(self, library: Library, highest_w: float) -> float:
         """Return the mean power that decoys add, with spikes up to this height."""
         spike_w = float(np.mean([min(height_w, highest_w) * minutes for height_w, minutes in self.spikes]))
@@ -106,6 +125,12 @@ def hours_of_use(days_w: FloatArray, above_w: float) -> tuple[float, ...]:
     counts = rises.reshape(len(days_w), SLOTS, SLOT_MINUTES).sum(axis=(0, 2)).astype(np.float64)
     around = (np.roll(counts, 1) + 2.0 * counts + np.roll(counts, -1)) / 4.0
     return tuple((around + max(float(around.mean()), 1.0) * _EVERY_HOUR).tolist())
+
+
+def _low_spike(least_w: float, minutes: int) -> tuple[float, int]:
+    """Return height and length of the spike of a load that the battery brings down to `least_w`."""
+    height_w = min((height_w for height_w in LOW_SPIKES_W if height_w >= least_w), default=LOW_SPIKES_W[-1])
+    return height_w, min(minutes, LOW_SPIKE_MINUTES)
 
 
 def past_spikes(days_w: FloatArray, above_w: float) -> list[tuple[float, int]]:

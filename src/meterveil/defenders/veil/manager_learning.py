@@ -176,7 +176,7 @@ class VeiledHouseholds(BatchVecEnv):
         battery, zero, costs = Battery(**shared), np.zeros(len(records)), []
         for slot in range(0, SLOTS, 2):
             clock = np.full(len(records), slot * SLOT_MINUTES)
-            situation = Situation(self.rules, battery, zero, zero, clock, records, self.price)
+            situation = Situation(self.rules, battery, zero, zero, clock, records, np.arange(len(records)), self.price)
             costs.append(self._plan.grid_costs(situation))
         return np.repeat(np.stack(costs, axis=1), 2, axis=1).swapaxes(3, 4)
 
@@ -299,5 +299,5 @@ def _needs_kwh(record: FloatArray, rules: Rules) -> FloatArray:
     usual = np.median(record, axis=0)[None, None]
     slot, choice = np.divmod(np.arange(SLOTS * rules.choices), rules.choices)
     known: IntArray = np.minimum(choice, len(rules.menu_w) - 1)
-    recent = np.broadcast_to(usual, (len(slot), *usual.shape[1:]))
-    return quiet_need_kwh(recent, known, slot * SLOT_MINUTES, rules).reshape(SLOTS, rules.choices, SLOTS)
+    needs_kwh = quiet_need_kwh(usual, np.zeros_like(slot), known, slot * SLOT_MINUTES, rules)
+    return needs_kwh.reshape(SLOTS, rules.choices, SLOTS)

@@ -8,6 +8,7 @@ chosen anew.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -16,18 +17,19 @@ from meterveil.core.arrays import FloatArray, IntArray
 from meterveil.core.battery import batteries_of
 from meterveil.core.certificate import SLOT_MINUTES
 from meterveil.core.tariff import DEGRADATION_PER_KWH
-from meterveil.defenders.veil.situation import SLOTS, Situation
+from meterveil.defenders.veil.situation import SLOTS, Situation, alike
 
 _HOURS = SLOT_MINUTES / 60.0
 _ENDLESS_KWH = 1000.0
 """Budget that counts as unlimited."""
-_HOUSEHOLDS = 32
+_HOUSEHOLDS = 64
 """Households that are planned at a time, a bound on memory."""
 
 
 class Course(NamedTuple):
-    """What holding each level does up to each half hour of recent days, (1 + half hour, batch, M, day) each."""
+    """What holding each level does up to each half hour of recent days, (1 + half hour, course, M, day) each."""
 
+    number: IntArray  # (batch,) course of each household: those with the same recent days share one
     stored_kwh: FloatArray
     moved_kwh: FloatArray
     cost: FloatArray
@@ -112,9 +114,7 @@ class Planner:
         planned = rows_of(situation, kinds) if repeated else situation
         value, course, hours, _, full_kwh, usable, _ = self._ahead(planned, now)
         if repeated:
-            value, full_kwh = value[same], full_kwh[same]
-            stored_kwh, moved_kwh, cost = (part[:, same] for part in course[:3])
-            course = Course(stored_kwh, moved_kwh, cost, course.veiled_hours)
+            value, full_kwh, course = value[same], full_kwh[same], course._replace(number=course.number[same])
             usable = Range(usable.low_kwh[same], usable.step_kwh[same], usable.steps)
         start = ((situation.soc * situation.battery.capacity_kwh - usable.low_kwh) / usable.step_kwh)[:, None]
         block = self._block(course, hours, situation.budget_left_kwh[:, None], full_kwh, usable, start)
@@ -155,23 +155,25 @@ class Planner:
     ) -> Block:
         """Play the half hours of a block on recent days, from each of these budgets and states of charge."""
         first, last = hours
-        stored_kwh, moved_kwh, cost = (part[last] - part[first] for part in course[:3])  # (batch, M, day)
+        number, *sums, veiled_hours = course
+        stored_kwh, moved_kwh, cost = ((part[last] - part[first])[number] for part in sums)  # (batch, M, day)
         budgets = np.arange(budget_kwh.shape[1])
         ends_at = (budget_kwh[:, :1, None] - moved_kwh) / np.maximum(full_kwh / self.budget_steps, 1e-9)[..., None]
-        ends_at = np.clip(ends_at, -1.0 - len(budgets), self.budget_steps + 1.0 - len(budgets))
+        ends_at = np.minimum(np.maximum(ends_at, -1.0 - len(budgets)), self.budget_steps + 1.0 - len(budgets))
         row = np.floor(ends_at).astype(np.int64)
         left_kwh = np.maximum(budget_kwh[:, None, :, None] - moved_kwh[:, :, None], 0.0)  # (batch, M, budget, day)
         costs = np.maximum(self.reserve_kwh - left_kwh, 0.0) * (0.5 * self.hour_cost) + cost[:, :, None]
         cut = household, level, budget, day = np.nonzero(row[:, :, None] < -budgets[:, None])
-        case = (household * cost.shape[1] + level) * cost.shape[2] + day
+        case = (number[household] * cost.shape[1] + level) * cost.shape[2] + day
         until = _last_within(course, hours, case, budget_kwh[household, budget])
-        ended = until * cost.size + case
-        missed_hours = course.veiled_hours[last] - course.veiled_hours[until]
+        ended = until * course.cost[0].size + case
+        missed_hours = veiled_hours[last] - veiled_hours[until]
         open_cost = self.hour_cost * (missed_hours + 0.5 * self.reserve_kwh)
         costs[cut] = course.cost.take(ended) - course.cost[first].take(case) + open_cost
         cut_gain = (course.stored_kwh.take(ended) - course.stored_kwh[first].take(case)) / usable.step_kwh[household]
         within_kwh = course.stored_kwh[first : last + 1]
-        lowest_kwh, highest_kwh = (end - within_kwh[0] for end in (within_kwh.min(axis=0), within_kwh.max(axis=0)))
+        ends_kwh = within_kwh.min(axis=0), within_kwh.max(axis=0)
+        lowest_kwh, highest_kwh = ((end_kwh - within_kwh[0])[number] for end_kwh in ends_kwh)
         total = _mean(costs)[..., None] + self._lacking(lowest_kwh, highest_kwh, soc, usable)[:, :, None]
         above = np.where(row > -len(budgets), ends_at - row, 0.0)
         return Block(total, stored_kwh / usable.step_kwh[:, None, None], row, above, cut, cut_gain)
@@ -212,11 +214,11 @@ def _at_lowest(
     """Return the mean value of cases that end in the lowest row of budgets, by their cell of (batch, M, budget)."""
     steps, shape = value.shape[3], block.cost.shape[:3]
     whole = np.floor(gain)
-    place = cell * (2 * steps + 2) + (np.clip(whole, -steps, steps).astype(np.int64) + steps)
+    place = cell * (2 * steps + 2) + _moves(whole, steps)
     share = weight * (gain - whole)
     size = block.cost[..., 0].size * (2 * steps + 2)
     mass = np.bincount(place, weight - share, size) + np.bincount(place + 1, share, size)
-    mean = mass.reshape(*value.shape[:2], -1, 2 * steps + 2) @ _windows(value[:, :, 0], columns, 1).copy()
+    mean = mass.reshape(*value.shape[:2], -1, 2 * steps + 2) @ _windows(value[:, :, 0], columns, 1)
     return np.asarray(mean.reshape(*shape, columns) / block.gain.shape[2])
 
 
@@ -224,13 +226,14 @@ def _at_rows(value: FloatArray, block: Block, columns: int) -> FloatArray:
     """Return the mean value of cases that end between two rows of budgets, 0 below the lowest."""
     (batch, levels, days), budgets = block.gain.shape, block.cost.shape[2]
     rows, steps = value.shape[2:]
-    table = np.zeros((batch, value.shape[1], rows + 2, 2 * steps + 1, columns + 1))
-    table[:, :, 1:-1] = _windows(value, columns + 1)
-    row = np.clip(block.row[..., None] + np.arange(-1, budgets) + 2, 0, rows + 1)
+    padded = np.zeros((*value.shape[:2], rows + 2, steps))
+    padded[:, :, 1:-1] = value
+    table = _windows(padded, columns + 1)
+    row = np.minimum(np.maximum(block.row[..., None] + np.arange(1, budgets + 2), 0), rows + 1)
     whole = np.floor(block.gain)
     place = np.arange(batch)[:, None] * value.shape[1] + np.arange(levels) % value.shape[1]
     place = (place[..., None] * ((rows + 2) * (2 * steps + 1)))[..., None] + row * (2 * steps + 1)
-    place += (np.clip(whole, -steps, steps).astype(np.int64) + steps)[..., None]
+    place += _moves(whole, steps)[..., None]
     later = table.reshape(-1, columns + 1).take(place, axis=0).reshape(batch, levels, days, -1)
     share, above = block.gain - whole, block.above
     both = share * above
@@ -240,25 +243,30 @@ def _at_rows(value: FloatArray, block: Block, columns: int) -> FloatArray:
     return np.asarray((lower + mean[:, :, 2, 1:, :-1] + mean[:, :, 3, 1:, 1:]) / days)
 
 
+def _moves(gain: FloatArray, steps: int) -> IntArray:
+    """Return the number of the move of `_windows` for each gain in whole steps."""
+    return np.minimum(np.maximum(gain, -steps), steps).astype(np.int64) + steps
+
+
 def _windows(value: FloatArray, columns: int, more: int = 0) -> FloatArray:
-    """View columns of the value, moved by -steps .. steps + more places, (..., move, column); its ends go on."""
+    """Return columns of the value, moved by -steps .. steps + more places, (..., move, column); its ends go on."""
     steps = value.shape[-1]
-    wide = np.empty((*value.shape[:-1], 2 * steps + more + columns))
-    wide[..., :steps], wide[..., steps : 2 * steps], wide[..., 2 * steps :] = value[..., :1], value, value[..., -1:]
-    return np.lib.stride_tricks.sliding_window_view(wide, columns, axis=-1)
+    return value.take(_window_places(steps, columns, 2 * steps + 1 + more), axis=-1)
+
+
+@lru_cache(maxsize=16)
+def _window_places(steps: int, columns: int, moves: int) -> IntArray:
+    """Return the place of each column of each move in the value, (move, column)."""
+    place = np.arange(moves)[:, None] + np.arange(columns) - steps
+    return np.asarray(np.minimum(np.maximum(place, 0), steps - 1), dtype=np.int64)
 
 
 def _last_within(course: Course, hours: tuple[int, int], case: IntArray, budget_kwh: FloatArray) -> IntArray:
-    """Find the half hour of a block up to which the budget of a case lasts, by bisection."""
+    """Find the half hour of a block up to which the budget of a case lasts."""
     first, last = hours
-    moved_kwh = course.moved_kwh
-    most_kwh = budget_kwh + moved_kwh[first].take(case)
-    least, most = np.full(len(case), first), np.full(len(case), last)
-    for _ in range((last - first).bit_length()):
-        middle = (least + most + 1) >> 1
-        lasts = moved_kwh.take(middle * moved_kwh[0].size + case) <= most_kwh
-        least, most = np.where(lasts, middle, least), np.where(lasts, most, middle - 1)
-    return np.asarray(least)
+    moved_kwh = course.moved_kwh.reshape(len(course.moved_kwh), -1)
+    lasts = moved_kwh[first + 1 : last + 1].take(case, axis=1) <= budget_kwh + moved_kwh[first].take(case)
+    return np.asarray(first + np.count_nonzero(lasts, axis=0))
 
 
 def _mean(by_day: FloatArray) -> FloatArray:
@@ -268,21 +276,20 @@ def _mean(by_day: FloatArray) -> FloatArray:
 
 def _course(situation: Situation) -> Course:
     """Add up stored energy, moved energy and cost of recent days from midnight on."""
-    battery = situation.battery
-    recent = np.ascontiguousarray(situation.recent.transpose(2, 0, 3, 1))  # (half hour, batch, 1 + M, day)
+    efficiencies = np.asarray(situation.battery.charge_efficiency), np.asarray(situation.battery.discharge_efficiency)
+    first, number = alike(situation.record, *efficiencies)
+    recent = situation.records[situation.record[first]]
+    recent = np.ascontiguousarray(recent.transpose(2, 0, 3, 1))  # (half hour, course, 1 + M, day)
     decoys_kwh = situation.decoy_w * (_HOURS / 1000.0)
     levels_w = np.asarray(situation.rules.menu_w)[:, None]
     # in the other hours the battery rests
     veiled = np.asarray(situation.rules.protected(np.arange(SLOTS) * SLOT_MINUTES), dtype=np.float64)
     added_kwh = ((levels_w - recent[:, :, :1]) * (_HOURS / 1000.0) + decoys_kwh) * _wide(veiled)
     moved_kwh = (recent[:, :, 1:] + decoys_kwh) * _wide(veiled)
-    charge, discharge = (
-        np.asarray(part)[:, None, None] / 2.0
-        for part in (battery.charge_efficiency, 1.0 / np.asarray(battery.discharge_efficiency))
-    )
+    charge, discharge = (part[first, None, None] / 2.0 for part in (efficiencies[0], 1.0 / efficiencies[1]))
     stored_kwh = added_kwh * (charge + discharge) + moved_kwh * (charge - discharge)
     cost = added_kwh * _wide(situation.price) + moved_kwh * DEGRADATION_PER_KWH
-    return Course(*map(_sums, (stored_kwh, moved_kwh, cost, veiled * _HOURS)))
+    return Course(number, *map(_sums, (stored_kwh, moved_kwh, cost, veiled * _HOURS)))
 
 
 def _sums(parts: FloatArray) -> FloatArray:
@@ -304,12 +311,7 @@ def _alike(situation: Situation) -> tuple[IntArray, IntArray]:
     The value of a state depends on neither the battery's power nor its present charge and budget.
     """
     names = ("capacity_kwh", "soc_min", "soc_max", "budget_kwh", "charge_efficiency", "discharge_efficiency")
-    columns = np.stack([np.asarray(getattr(situation.battery, name), dtype=np.float64) for name in names], axis=1)
-    kinds: dict[bytes, int] = {}
-    plans = zip(columns, situation.recent, strict=True)
-    same = [kinds.setdefault(battery.tobytes() + recent.tobytes(), len(kinds)) for battery, recent in plans]
-    _, first = np.unique(same, return_index=True)
-    return first, np.array(same)
+    return alike(situation.record, *(getattr(situation.battery, name) for name in names))
 
 
 def rows_of(situation: Situation, rows: IntArray) -> Situation:
@@ -319,5 +321,5 @@ def rows_of(situation: Situation, rows: IntArray) -> Situation:
         soc=situation.soc[rows],
         budget_left_kwh=situation.budget_left_kwh[rows],
         minute_of_day=situation.minute_of_day[rows],
-        recent=situation.recent[rows],
+        record=situation.record[rows],
     )

@@ -10,14 +10,14 @@ from typing import NamedTuple, Self
 import numpy as np
 
 from meterveil.core import battery as bt
-from meterveil.core.arrays import KWH_PER_W_MINUTE, BoolArray, FloatArray, IntArray
+from meterveil.core.arrays import BoolArray, FloatArray, IntArray
 from meterveil.core.battery import Battery
-from meterveil.core.certificate import DAY_MINUTES, GRID, SLOT_MINUTES, Certificate, Rules, Spikes, certificate
+from meterveil.core.certificate import GRID, SLOT_MINUTES, Certificate, Rules, Spikes, certificate
 from meterveil.core.executor import Command, hold_meter
 from meterveil.core.rollout import Trace, View
 from meterveil.core.scenario import Scenario
 from meterveil.core.tariff import PAPER_TARIFF
-from meterveil.defenders.veil.dice import Dice, Running, past_spikes
+from meterveil.defenders.veil.dice import LOW_SPIKE_MINUTES, LOW_SPIKES_W, Dice, Running
 from meterveil.defenders.veil.planner import Planner
 from meterveil.defenders.veil.situation import (
     SLOTS,
@@ -40,10 +40,6 @@ _RECORDED_DAYS = 14
 """Most days that a decider looks back on."""
 _REFILL_HOURS = 12.0
 """Time in which a block on the grid brings the charge to the middle of its range."""
-LOW_SPIKES_W = (1000.0, 2000.0)
-"""Heights of spikes that decoys cover."""
-LOW_SPIKE_MINUTES = 3
-"""Longest spike of such a height."""
 _LARGEST_SCORE = 1e100
 _WELL_KNOWN = 0.5
 """Smallest share of known minutes of a day that is recorded."""
@@ -108,24 +104,14 @@ class Veil:
         return replace(self, rules=rules, record=record, price=tuple(price.tolist()), dice=dice)
 
     def _covered(self, rules: Rules, days_w: FloatArray, battery: Battery) -> tuple[Rules, Dice]:
-        """Add low spikes, and decoys like those that earlier days would have had, if they take little of the budget."""
+        """Add low spikes and decoys that cover them, if they take little of the budget."""
         if self.dice.spike_rate or not rules.spike_minutes:
             return rules, self.dice
         menu_w, power_w = np.asarray(rules.menu_w), float(np.min(battery.discharge_w))
         level_w = float(menu_w[np.abs(menu_w - np.nanmean(days_w)).argmin()])
-        past = past_spikes(days_w, level_w + power_w)
-        a_day = (len(past) + 0.5) / len(days_w)  # the load may exceed for the first time
-        spikes = tuple(_low_spike(load_w - power_w, minutes) for load_w, minutes in past) or ((LOW_SPIKES_W[0], 1),)
         most_kwh = self.cover_share * float(np.min(battery.budget_kwh))
-        for_real, for_decoy = (
-            2.0 * a_day * KWH_PER_W_MINUTE * float(np.mean(w_minutes))
-            for w_minutes in zip(*((power_w * n, (height_w - level_w) * n) for height_w, n in spikes), strict=True)
-        )
-        cover = min(self.cover, (most_kwh - for_real) / for_decoy)
-        if cover < 1.0:
-            return rules, self.dice
-        dice = replace(self.dice, spike_rate=cover * a_day / DAY_MINUTES, spikes=spikes)
-        return replace(rules, spike_w=LOW_SPIKES_W), dice
+        dice = self.dice.covering(days_w, level_w, power_w, self.cover, most_kwh)
+        return (replace(rules, spike_w=LOW_SPIKES_W) if dice.spike_rate else rules), dice
 
     def _check_reach(self, battery: Battery) -> None:
         """Refuse a menu with a level that the grid connection never allows, or that an idle house cannot show."""
@@ -169,9 +155,8 @@ class Veil:
         level = self._chosen(view, memory, scheduled, memory.level, draw=True)
         lowest_w, highest_w = _reachable(view)
         late = protected & ~scheduled & (memory.since >= self.rescue_minutes)
-        large = view.load_w - self.levels_w[level] > self.large_w
-        short = large & self._short(view, memory.reserved_kwh)
-        due = late & (short | self._running_out(view, self.levels_w[level]))
+        before_w = self.levels_w[level]
+        due = self._running_out(view, late, before_w) | (late & self._gives_up(view, before_w, memory.reserved_kwh))
         level = self._chosen(view, memory, due, level)
         level_w = np.where(protected, self.levels_w[level], np.nan)
         decoy_w = self._decoy_w(view, decoys, level_w)
@@ -197,25 +182,28 @@ class Veil:
             return memory.reserved_kwh
         rows = np.flatnonzero(due)
         known = np.minimum(level[rows], len(self.rules.menu_w) - 1)
-        need_kwh = quiet_need_kwh(memory.diary.recent[rows], known, view.minute_of_day[rows], self.rules)
+        records, record = memory.diary.records, memory.diary.record[rows]
+        need_kwh = quiet_need_kwh(records, record, known, view.minute_of_day[rows], self.rules)
         reserved_kwh = memory.reserved_kwh.copy()
         reserved_kwh[rows] = self.quiet_margin * need_kwh
         return reserved_kwh
 
     def _saving_w(self, view: View, target_w: FloatArray, reserved_kwh: FloatArray) -> FloatArray:
-        """Show a large load on the grid where following it would take the budget from the quiet hours of the day."""
-        large = view.load_w - target_w > self.large_w
-        if not np.count_nonzero(large):
+        """Show a large load on the grid where the veil gives it up."""
+        gives_up = self._gives_up(view, target_w, reserved_kwh)
+        if not np.count_nonzero(gives_up):
             return target_w
-        gives_up = large & self._short(view, reserved_kwh)
         grid_w = self.rules.grid_w
         return np.where(gives_up, np.round(view.load_w / grid_w) * grid_w, target_w)
 
-    def _short(self, view: View, reserved_kwh: FloatArray) -> BoolArray:
-        """Tell where the budget lacks what the quiet hours of the day need."""
+    def _gives_up(self, view: View, target_w: FloatArray, reserved_kwh: FloatArray) -> BoolArray:
+        """Tell where following a large load would take the budget from the quiet hours of the day."""
+        large: BoolArray = view.load_w - target_w > self.large_w
+        if not np.count_nonzero(large):
+            return large
         left_kwh = bt.budget_left_kwh(view.battery, view.state)
         kept_kwh = reserved_kwh[np.arange(len(left_kwh)), view.minute_of_day // SLOT_MINUTES]
-        return np.asarray((left_kwh < kept_kwh) & (left_kwh > 0.0))
+        return np.asarray(large & (left_kwh < kept_kwh) & (left_kwh > 0.0))
 
     def _decoy_w(self, view: View, decoys: Running, level_w: FloatArray) -> FloatArray:
         """Return what the dice add to the level: a signature in whole watts, or what makes a spike of its height."""
@@ -268,7 +256,8 @@ class Veil:
             view.state.soc[index],
             bt.budget_left_kwh(view.battery, view.state)[index],
             view.minute_of_day[index],
-            memory.diary.recent[index],
+            memory.diary.records,
+            memory.diary.record[index],
             np.asarray(self.price),
             self.dice.mean_w(view.library, float(np.mean(highest_spike_w(view.battery)))),
         )
@@ -300,21 +289,23 @@ class Veil:
         wanted_w = view.load_w + lacks_kwh * (1000.0 / _REFILL_HOURS)
         return np.clip(np.round(wanted_w / self.rules.grid_w) * self.rules.grid_w, self.rules.grid_bottom_w, None)
 
-    def _running_out(self, view: View, level_w: FloatArray) -> BoolArray:
-        """Tell where the SoC range is nearly exhausted in the direction in which it moves."""
+    def _running_out(self, view: View, rows: BoolArray, level_w: FloatArray) -> BoolArray:
+        """Tell where, among some households, the SoC range is nearly exhausted in the direction in which it moves."""
         if self.rescue_kwh == 0.0:
             return np.zeros(len(level_w), dtype=np.bool_)
         battery, soc = view.battery, view.state.soc
         request_w = level_w - view.load_w
         left_kwh = np.where(request_w < 0.0, soc - battery.soc_min, battery.soc_max - soc) * battery.capacity_kwh
-        movable = (bt.budget_left_kwh(battery, view.state) > 0.0) & ~np.isnan(request_w)
-        return np.asarray((left_kwh < self.rescue_kwh) & movable)
+        near = rows & (left_kwh < self.rescue_kwh)
+        if not np.count_nonzero(near):
+            return near
+        return np.asarray(near & (bt.budget_left_kwh(battery, view.state) > 0.0) & ~np.isnan(request_w))
 
     def _held(self, view: View, target_w: FloatArray, lowest_w: FloatArray, highest_w: FloatArray) -> Command:
         """Hold the target, else the nearest reading on the grid, else nothing; rest where the target is NaN."""
         request_w = target_w - view.load_w
         follows = (request_w >= lowest_w) & (request_w <= highest_w)
-        if follows.all():
+        if np.count_nonzero(follows) == len(follows):
             return hold_meter(view.library, target_w)
         grid_w = self.rules.grid_w
         above_w = np.ceil((view.load_w + lowest_w) / grid_w - 1e-9) * grid_w
@@ -351,12 +342,6 @@ def _reachable(view: View) -> tuple[FloatArray, FloatArray]:
     allowed = bt.connection(view.battery, view.load_w) if view.allowed is None else view.allowed
     discharge_w, charge_w = bt.room_w(view.battery, view.state) if view.room is None else view.room
     return np.maximum(allowed.lowest_w, -discharge_w), np.minimum(allowed.highest_w, charge_w)
-
-
-def _low_spike(least_w: float, minutes: int) -> tuple[float, int]:
-    """Return height and length of the spike that a load begins with, whose battery brings it down to `least_w`."""
-    height_w = min((height_w for height_w in LOW_SPIKES_W if height_w >= least_w), default=LOW_SPIKES_W[-1])
-    return height_w, min(minutes, LOW_SPIKE_MINUTES)
 
 
 def highest_spike_w(battery: Battery) -> FloatArray:

@@ -16,6 +16,8 @@ SLOTS = DAY_MINUTES // SLOT_MINUTES
 """Half hours of a day."""
 _LEAST_KNOWN = SLOT_MINUTES // 2
 """Fewest known minutes of a half hour that is recorded."""
+_LAST_OF_SLOT = np.arange(DAY_MINUTES) % SLOT_MINUTES == SLOT_MINUTES - 1
+"""Whether a minute of the day is the last of a half hour; looked up in every minute, which is faster."""
 _USUAL_DAYS = Path(__file__).with_name("usual_days.npy")
 """A week of the synthetic household in whole watts, (day, minute)."""
 
@@ -28,9 +30,15 @@ class Situation(NamedTuple):
     soc: FloatArray  # (batch,)
     budget_left_kwh: FloatArray  # (batch,)
     minute_of_day: IntArray  # (batch,)
-    recent: FloatArray  # (batch, day, half hour, 1 + M) of recent days, see `record_of`
+    records: FloatArray  # (record, day, half hour, 1 + M) of recent days, see `record_of`
+    record: IntArray  # (batch,) number of the household's record
     price: FloatArray  # (half hour,) usual price per kWh
     decoy_w: float = 0.0  # mean power of decoys, which the battery charges in addition
+
+    @property
+    def recent(self) -> FloatArray:
+        """(batch, day, half hour, 1 + M) record of each household."""
+        return self.records[self.record]
 
     @property
     def usual_w(self) -> FloatArray:
@@ -78,53 +86,71 @@ def shipped_record(rules: Rules) -> FloatArray:
 
 
 class Diary(NamedTuple):
-    """Record of recent days that a household carries on minute by minute."""
+    """Record of recent days that a household carries on minute by minute; those with the same past share one."""
 
-    recent: FloatArray  # (batch, day, half hour, 1 + M)
+    records: FloatArray  # (record, day, half hour, 1 + M)
+    record: IntArray  # (batch,) number of the household's record
     load_w: FloatArray  # (batch, 30) minutes of the present half hour; NaN where unknown or yet to come
-    today: IntArray  # (batch,) row of `recent` that the present day replaces
+    today: IntArray  # (batch,) day of the record that the present day replaces
+
+    @property
+    def recent(self) -> FloatArray:
+        """(batch, day, half hour, 1 + M) record of each household."""
+        return self.records[self.record]
 
 
 def new_diary(record: FloatArray, batch: int) -> Diary:
     """Begin with a record of days, the same for all households or one for each."""
-    recent = np.broadcast_to(record, (batch, *record.shape[-3:]))
-    return Diary(recent, np.full((batch, SLOT_MINUTES), np.nan), np.zeros(batch, np.int64))
+    records = record.reshape(-1, *record.shape[-3:])
+    number = np.broadcast_to(np.arange(len(records)), batch)
+    return Diary(records, number, np.full((batch, SLOT_MINUTES), np.nan), np.zeros(batch, np.int64))
 
 
 def carried_on(diary: Diary, load_w: FloatArray, minute_of_day: IntArray, rules: Rules) -> Diary:
     """Add a minute; at the end of a half hour replace that of the oldest day."""
-    recent, slot_w, today = diary
+    records, record, slot_w, today = diary
     minute = minute_of_day % SLOT_MINUTES
     slot_w = slot_w.copy()
     if np.count_nonzero(minute == minute[0]) == len(minute):  # the usual case, and much faster
         slot_w[:, minute[0]] = load_w
     else:
         slot_w[np.arange(len(load_w)), minute] = load_w
-    ends = minute == SLOT_MINUTES - 1
+    ends = _LAST_OF_SLOT[minute_of_day]
     if not np.count_nonzero(ends):
-        return Diary(recent, slot_w, today)
-    fresh = record_of(slot_w, rules)[:, 0]
-    rows = np.flatnonzero(ends & ~np.isnan(fresh[:, 0]))
-    recent = recent.copy()
-    recent[rows, today[rows], minute_of_day[rows] // SLOT_MINUTES] = fresh[rows]
+        return Diary(records, record, slot_w, today)
+    first, kind = alike(record, today, minute_of_day, slot_w)
+    fresh = record_of(slot_w[first], rules)[:, 0]
+    records = records[record[first]]
+    kinds = np.flatnonzero(ends[first] & ~np.isnan(fresh[:, 0]))
+    rows = first[kinds]
+    records[kinds, today[rows], minute_of_day[rows] // SLOT_MINUTES] = fresh[kinds]
     slot_w[ends] = np.nan
-    return Diary(recent, slot_w, np.where(minute_of_day == DAY_MINUTES - 1, (today + 1) % recent.shape[1], today))
+    last = minute_of_day == DAY_MINUTES - 1
+    return Diary(records, kind, slot_w, np.where(last, (today + 1) % records.shape[1], today))
 
 
-def quiet_need_kwh(recent: FloatArray, level: IntArray, minute_of_day: IntArray, rules: Rules) -> FloatArray:
+def alike(*parts: FloatArray | IntArray) -> tuple[IntArray, IntArray]:
+    """Return the first household of each kind with the same values in all parts, and the kind of every household."""
+    kinds: dict[bytes, int] = {}
+    same = [kinds.setdefault(row.tobytes(), len(kinds)) for row in np.column_stack(parts)]
+    _, first = np.unique(same, return_index=True)
+    return first, np.array(same)
+
+
+def quiet_need_kwh(
+    records: FloatArray, record: IntArray, level: IntArray, minute_of_day: IntArray, rules: Rules
+) -> FloatArray:
     """Return the energy that a day takes after each half hour from now on without large loads, (batch, half hour).
 
     Of each half hour it counts the median of recent days, which few large loads reach: at the present level to the
     next decision, then at the level that takes least.
     """
+    used, record = np.unique(record, return_inverse=True)
+    usual_kwh = np.median(records[used, :, :, 1:], axis=1)  # (record, half hour, M)
     decisions = np.array([*rules.choice_minutes, DAY_MINUTES]) // SLOT_MINUTES
     slot = (minute_of_day // SLOT_MINUTES)[:, None]
     following = np.min(np.where(decisions > slot, decisions, SLOTS), axis=1)
-    need_kwh = np.empty((len(recent), SLOTS))
-    for end in np.unique(following):
-        rows = np.flatnonzero(following == end)
-        at_level = np.ix_(rows, np.arange(recent.shape[1]), np.arange(end))
-        need_kwh[rows, :end] = np.median(recent[(*at_level, 1 + level[rows, None, None])], axis=1)
-        need_kwh[rows, end:] = np.median(recent[rows, :, end:, 1:], axis=1).min(axis=2)  # (batch, half hour)
+    at_level_kwh = usual_kwh[record, :, level]  # (batch, half hour)
+    need_kwh = np.where(np.arange(SLOTS) < following[:, None], at_level_kwh, usual_kwh.min(axis=2)[record])
     need_kwh *= rules.protected(np.arange(SLOTS) * SLOT_MINUTES)
     return np.asarray(np.cumsum(need_kwh[:, ::-1], axis=1)[:, ::-1] - need_kwh)

@@ -1,0 +1,76 @@
+"""Measure how much fits of the same attack differ: `python -m experiments.refits --houses refit_2`.
+
+Makes results/study_refits.csv and the table "Fits of the same attack" of docs/attackers.md: what the attacker that
+knows the defence (D17) reads of the held-out days after each of several fits, which differ in their random numbers
+alone. The first fit is the one of the leaderboards. `--picture` only makes the table.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pandas as pd
+
+from experiments import reading, study
+from experiments.behaviour import HOUSE_NAMES, HOUSES, house_trial
+from meterveil.data.files import data_folder
+from meterveil.defenders.defence import common_setup, find_defences
+
+NAME = "refits"
+FITS = 3
+PAGE = Path("docs/attackers.md")
+
+
+def measure(options: argparse.Namespace) -> None:
+    """Fit the attack several times in each house, and record each fit as soon as it is finished."""
+    [defence] = find_defences([options.defence])
+    setup = common_setup([defence], options.library)
+    for house in options.houses:
+        trial, houses = house_trial(house, data_folder(options.data))
+        for seed in range(FITS):
+            fitted = replace(trial, seed=seed)
+            answers = reading.read(fitted, houses, defence, setup)
+            rows = reading.figures(answers, dataset=house, row=defence.name, x=seed + 1)
+            kept = [row for row in rows if row["metric"].endswith(("f1", "recall"))]
+            reading.record(options, NAME, fitted, defence, setup, kept)
+
+
+def page_table(table: pd.DataFrame) -> str:
+    """Write the mean F1 of each fit, and the appliances that it reads better than habits by 0.02 or more."""
+    values = table.set_index(["dataset", "x", "attacker", "metric"])["value"].sort_index()
+    rows = []
+    for house in (house for house in HOUSES if house in set(table["dataset"])):
+        part = table[table["dataset"] == house]
+        names = [name for name in part["metric"].unique() if name.endswith("_f1") and "_use_" not in name]
+        for fit in sorted(part["x"].unique()):
+            read, habits = (values[house, fit, attacker] for attacker in (reading.INFORMED, reading.PRIOR))
+            better = [
+                f"{name.removesuffix('_f1').replace('_', ' ')} {read[name]:.2f} ({habits[name]:.2f})"
+                for name in names
+                if read[name] >= habits[name] + 0.02
+            ]
+            numbers = f"{read['f1']:.2f}", f"{habits['f1']:.2f}", f"{read['kettle_use_recall']:.0%}"
+            rows.append((HOUSE_NAMES[house], f"{fit:.0f}", ", ".join(better) or "none", *numbers))
+    head = ("house", "fit", "appliances read better than by habits", "F1", "habits", "kettle uses found")
+    return study.table(head, rows, texts=3)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Parse the options, measure, and fill the page."""
+    parser = study.options(__doc__ or "")
+    parser.add_argument("--houses", nargs="+", default=list(HOUSES), choices=list(HOUSES))
+    parser.add_argument("--defence", default="veil")
+    parser.add_argument("--page", type=Path, default=PAGE, help="page with the table")
+    options = parser.parse_args(arguments)
+    options.epochs = None
+    if not options.picture:
+        measure(options)
+    table = study.read(options.results, NAME)
+    options.page.write_text(study.put(options.page.read_text(), NAME, page_table(table)))
+
+
+if __name__ == "__main__":
+    main()
