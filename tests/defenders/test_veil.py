@@ -361,6 +361,21 @@ def test_decoys_cover_the_spikes_of_earlier_days_where_they_take_little():
     assert (small.dice.spike_rate, small.rules) == (0.0, RULES)
 
 
+def test_a_household_at_the_highest_level_is_covered_by_spikes_above_it():
+    heavy = Veil(RULES).fitted([np.full(DAY, 1200.0)] * 10, np.full(48, 0.2), Battery())
+    assert heavy.dice.spikes == ((2000.0, 1),)
+    high = replace(RULES, menu_w=(2000.0, 3000.0))
+    assert Veil(high).fitted([np.full(DAY, 2500.0)] * 10, np.full(48, 0.2), Battery()).rules == high
+
+
+def test_decoys_for_many_spikes_within_an_hour_are_as_many_as_can_start():
+    days_w = np.full((10, DAY), 250.0)
+    days_w[:, 430:450:2] = 4800.0
+    dice = Veil(RULES).fitted(list(days_w), np.full(48, 0.2), Battery(budget_kwh=np.inf)).dice
+    assert 10.0 < dice.spike_rate * DAY < 100.0
+    assert dice.spike_rate * max(dice.hours) / np.mean(dice.hours) == pytest.approx(1.0)
+
+
 def test_a_spike_of_the_load_equals_one_of_the_dice():
     """Two households, one with a kettle beyond the battery's power: the meters differ by one spike of public shape."""
     veil = replace(Veil(RULES, Obstinate(), rescue_kwh=0.0).fitted(spiky_days(4), np.full(48, 0.2), Battery()), cover=0)
