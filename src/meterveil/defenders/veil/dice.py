@@ -94,10 +94,10 @@ class Dice:
         cover = min(cover, (most_kwh - for_load) / for_decoys, most_a_day / a_day)
         return replace(self, spike_rate=cover * a_day / DAY_MINUTES, spikes=spikes) if cover >= 1.0 else self
 
-    def mean_w(self, library: Library, highest_w: float) -> float:
-        """Return the mean power that decoys add, with spikes up to this height."""
-        spike_w = float(np.mean([min(height_w, highest_w) * minutes for height_w, minutes in self.spikes]))
-        return library.mean_w(self.rate) + self.spike_rate * spike_w
+    def mean_w(self, library: Library, highest_w: FloatArray) -> FloatArray:
+        """Return the mean power that decoys add, with spikes up to this height, of one or several households."""
+        spike_w = np.mean([np.minimum(height_w, highest_w) * minutes for height_w, minutes in self.spikes], axis=0)
+        return np.asarray(library.mean_w(self.rate) + self.spike_rate * spike_w)
 
     def initial(self, batch: int) -> Running:
         """Begin without a decoy."""
