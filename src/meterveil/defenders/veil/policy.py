@@ -206,12 +206,15 @@ class Veil:
         return np.asarray(large & (left_kwh < kept_kwh) & (left_kwh > 0.0))
 
     def _decoy_w(self, view: View, decoys: Running, level_w: FloatArray) -> FloatArray:
-        """Return what the dice add to the level: a signature in whole watts, or what makes a spike of its height."""
+        """Return what the dice add to the level: a signature in whole watts, or what makes a spike of its height.
+
+        A spike below the level, of a battery with little power, does not show.
+        """
         if self.dice.off:
             return np.zeros(len(level_w))
         signature_w = np.round(view.library.watts[decoys.signature, decoys.elapsed])
         spike_w = np.minimum(decoys.spike_w, highest_spike_w(view.battery))
-        decoy_w = np.where(decoys.spike_left > 0, spike_w - level_w, signature_w)
+        decoy_w = np.where(decoys.spike_left > 0, np.maximum(spike_w - level_w, 0.0), signature_w)
         return np.where(np.isnan(level_w), 0.0, decoy_w)
 
     def _spike(
@@ -259,7 +262,7 @@ class Veil:
             memory.diary.records,
             memory.diary.record[index],
             np.asarray(self.price),
-            self.dice.mean_w(view.library, float(np.mean(highest_spike_w(view.battery)))),
+            np.broadcast_to(self.dice.mean_w(view.library, highest_spike_w(view.battery)), len(rows))[index],
         )
         scores = self.decider.scores(situation)
         unrated = self.rules.choices - scores.shape[1]
