@@ -78,7 +78,7 @@ class Veil:
     large_w: float = 500.0
     """A load that exceeds the level by more shows on the grid if the quiet hours of the day need the budget."""
     cover: float = 10.0
-    """Decoy spikes for each one that the load causes, as far as `cover_share` of the daily budget allows."""
+    """Decoy spikes for each spike of the load in earlier days, as far as `cover_share` of the daily budget allows."""
     cover_share: float = 0.05
     """Largest share of the daily budget that low spikes and their decoys may take."""
     dice: Dice = field(default_factory=Dice)
@@ -88,8 +88,8 @@ class Veil:
         """Return the veil with the record of the latest of these days, 1440 minutes each.
 
         Few days are repeated, until later ones replace them. Without a day that is known well it keeps its record.
-        `price` is that of every half hour. The grid goes below 0 if one of the days exports, and decoys keep the usual
-        hours of uses.
+        `price` is that of every half hour. The grid goes below 0 if one of the days exports, decoys keep the usual
+        hours of uses, and decoy spikes cover those of the load. Of several batteries, the least power and budget count.
         """
         self._check_reach(battery)
         known = [load_w for load_w in days_w if np.isfinite(load_w).mean() >= _WELL_KNOWN][-_RECORDED_DAYS:]
