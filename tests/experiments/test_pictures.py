@@ -10,5 +10,6 @@ def test_the_picture_names_defence_and_time_zone_and_shows_the_few_levels_of_the
     assert saved == [tmp_path / "day.png"]
     assert "veil" in figure.layout.title.text
     assert "local time, Europe/London" in str(figure.layout)
-    assert len(set(run.meter_w.round())) <= 3
+    levels_w = set(run.meter_w.round()) - {1000.0, 2000.0}  # decoys that cover spikes
+    assert len(levels_w) <= 3
     assert run.certificate.missed.sum() == 0
