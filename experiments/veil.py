@@ -2,9 +2,8 @@
 
 Makes results/study_veil.csv and the tables and pictures of docs/veil.md (with --picture, only these): three deciders
 with daily budgets of 8, 4 and 2 kWh, bolder plans, decoys, private choices and tariffs, on the held-out days of four
-houses, SoC carried over midnight. No attacker is involved. All stretches of days and all budgets run in one batch; a
-variant takes about half a minute of one core on UK-DALE 1. The learned manager is trained on the training days of each
-house first, once for each budget.
+houses, SoC carried over midnight. No attacker is involved. All stretches of days run in one batch. The veil is fitted
+to each budget, and the learned manager is trained on the training days of each house, once for each budget.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
@@ -41,10 +40,8 @@ from meterveil.defenders.training_days import LEAST_KNOWN
 from meterveil.defenders.training_settings import VeilSettings
 from meterveil.defenders.veil.dice import Dice
 from meterveil.defenders.veil.heuristic import Heuristic
-from meterveil.defenders.veil.learned import Learned
-from meterveil.defenders.veil.planner import Planner, rows_of
+from meterveil.defenders.veil.planner import Planner
 from meterveil.defenders.veil.policy import Logged, Veil
-from meterveil.defenders.veil.situation import Situation
 from meterveil.plots.html import save
 from meterveil.plots.studies import curves_figure, trade_off_figure
 
@@ -89,33 +86,14 @@ LEARNED = {"learned": VeilSettings()}
 """Row of the table -> training of the manager that decides instead of the veil's planner."""
 
 
-class ByBudget(NamedTuple):
-    """Decider that leaves each household to the manager that was trained with its budget."""
-
-    managers: dict[float, Learned]
-
-    def scores(self, situation: Situation) -> FloatArray:
-        """Rate the choices."""
-        budgets = np.asarray(situation.battery.budget_kwh)
-        scores = np.empty((len(budgets), situation.rules.choices))
-        for budget_kwh in np.unique(budgets):
-            rows = np.flatnonzero(budgets == budget_kwh)
-            scores[rows] = self.managers[budget_kwh].scores(rows_of(situation, rows))
-        return scores
-
-
 def managed(veil: Veil, home: Household, training: Days, setup: Setup, settings: VeilSettings) -> tuple[Veil, float]:
-    """Train a manager for each budget on the training days; return the veil and the mean seconds of a training."""
+    """Train a manager on the training days; return the veil that it decides for and the seconds it took."""
     from meterveil.defenders.veil.manager_learning import train  # noqa: PLC0415  needs torch
 
     days_w = [day.aggregate_w for day in map(home.day, training) if len(day.aggregate_w) == DAY_MINUTES]
     days_w = [load_w for load_w in days_w if np.isfinite(load_w).mean() >= LEAST_KNOWN]
-    price, managers, seconds = usual_price(setup.tariff), {}, []
-    for budget_kwh in BUDGETS_KWH:
-        battery = replace(setup.battery, budget_kwh=budget_kwh)
-        managers[budget_kwh], _, took = train(veil, days_w, battery, price, settings, seed=0)
-        seconds.append(took)
-    return replace(veil, decider=ByBudget(managers)), float(np.mean(seconds))
+    manager, _, took = train(veil, days_w, setup.battery, usual_price(setup.tariff), settings, seed=0)
+    return replace(veil, decider=manager), took
 
 
 def measure(asked: argparse.Namespace) -> None:
@@ -131,15 +109,19 @@ def measure(asked: argparse.Namespace) -> None:
         for variant in asked.variants:
             veil, tariff = VARIANTS[variant]
             setup = Setup(read_library(asked.library), Battery(), TARIFFS[tariff])
-            fitted = cast(Veil, knowing(veil, [only_days(home, known)], setup))
-            trained: dict[str, Any] = {}
-            seconds: float | None = None
-            if variant in LEARNED:
-                trained = {"manager": asdict(LEARNED[variant])}
-                fitted, seconds = managed(fitted, home, known, setup, LEARNED[variant])
-            rows = list(figures(fitted, setup, home, days, house, variant, suffix))
-            if seconds is not None:
-                rows += [{**rows[0], "metric": "training_seconds", "value": seconds}]
+            trained = {"manager": asdict(LEARNED[variant])} if variant in LEARNED else {}
+            rows: list[dict[str, Any]] = []
+            seconds = []
+            for budget_kwh in BUDGETS_KWH:
+                own = replace(setup, battery=replace(setup.battery, budget_kwh=budget_kwh))
+                fitted = cast(Veil, knowing(veil, [only_days(home, known)], own))
+                if variant in LEARNED:
+                    fitted, took = managed(fitted, home, known, own, LEARNED[variant])
+                    seconds.append(took)
+                label = f"{variant}, {budget_kwh:g} kWh a day{suffix}"
+                rows += [{"dataset": house, "row": label, **figure} for figure in figures(fitted, own, home, days)]
+            if seconds:
+                rows += [{**rows[0], "metric": "training_seconds", "value": float(np.mean(seconds))}]
             settings = {
                 "defence": "veil",
                 "version": version_of("veil"),
@@ -152,42 +134,32 @@ def measure(asked: argparse.Namespace) -> None:
             study.record(asked.results, NAME, f"{NAME}_{key_of({**settings, 'house': house})[:12]}", rows, settings)
 
 
-def figures(
-    veil: Veil, setup: Setup, home: Household, days: Days, house: str, variant: str, suffix: str = ""
-) -> Iterator[dict[str, Any]]:
-    """Run a veil on stretches of days with every budget, and sum up each budget."""
-    pieces = [_scenario(piece, setup.tariff) for piece in consecutive_pieces(home, days)]
-    scenario = stack(pieces * len(BUDGETS_KWH))
-    battery = replace(setup.battery, budget_kwh=np.repeat(BUDGETS_KWH, len(pieces)))
+def figures(veil: Veil, setup: Setup, home: Household, days: Days) -> Iterator[dict[str, Any]]:
+    """Run a veil on stretches of days, and sum them up."""
+    scenario = stack([_scenario(piece, setup.tariff) for piece in consecutive_pieces(home, days)])
     logged = Logged(veil)
-    rngs = [np.random.default_rng([7, row % len(pieces)]) for row in range(scenario.batch)]
-    trace = rollout(logged, battery, setup.library, scenario, rngs)
+    rngs = [np.random.default_rng([7, row]) for row in range(scenario.batch)]
+    trace = rollout(logged, setup.battery, setup.library, scenario, rngs)
     certified = logged.certificate(scenario, trace)
-    unknown = _by_piece(np.isnan(trace.load_w), scenario)
-    for number, budget_kwh in enumerate(BUDGETS_KWH):
-        rows = np.arange(number * len(pieces), (number + 1) * len(pieces))
-        real = certified.minutes[rows] > 0.0
-        count = int(real.sum())
-        known = certified.minutes[rows].sum() - unknown[rows].sum()
-        missed = certified.missed[rows].sum() - unknown[rows].sum()
-        bits = certified.bits[rows][real]
-        moved_kwh = np.abs(trace.power_w[rows]).sum() * KWH_PER_W_MINUTE / count
-        cost = float(sum(_cost(setup.battery, scenario, trace, int(row)) for row in rows))
-        found = {
-            "followed_percent": (100.0 * (1.0 - missed / known),),
-            "certified_bits_median": (float(np.median(bits)),),
-            "certified_bits_p90": (float(np.percentile(bits, 90.0)),),
-            "certified_bits": estimate(bits[None], mean),
-            "quiet_days_percent": (100.0 * float(np.mean(bits <= certified.bound_bits[rows][real])),),
-            "rescues": (float(certified.rescues[rows].sum() / count),),
-            "off_grid_minutes": (float((certified.off_grid[rows].sum() - unknown[rows].sum()) / count),),
-            "throughput_kwh": (moved_kwh,),
-            "soc_neutral_cost": (cost / count,),
-        }
-        label = f"{variant}, {budget_kwh:g} kWh a day{suffix}"
-        for metric, values in found.items():
-            interval = dict(zip(("value", "low", "high"), values, strict=False))
-            yield {"dataset": house, "row": label, "metric": metric, "n_days": count, **interval}
+    unknown = _by_piece(np.isnan(trace.load_w), scenario).sum()
+    real = certified.minutes > 0.0
+    count, bits = int(real.sum()), certified.bits[real]
+    missed = certified.missed.sum() - unknown
+    cost = float(sum(_cost(setup.battery, scenario, trace, row) for row in range(scenario.batch)))
+    totals = {
+        "followed_percent": (100.0 * (1.0 - missed / (certified.minutes.sum() - unknown)),),
+        "certified_bits_median": (float(np.median(bits)),),
+        "certified_bits_p90": (float(np.percentile(bits, 90.0)),),
+        "certified_bits": estimate(bits[None], mean),
+        "quiet_days_percent": (100.0 * float(np.mean(bits <= certified.bound_bits[real])),),
+        "rescues": (float(certified.rescues.sum() / count),),
+        "off_grid_minutes": (float((certified.off_grid.sum() - unknown) / count),),
+        "throughput_kwh": (np.abs(trace.power_w).sum() * KWH_PER_W_MINUTE / count,),
+        "soc_neutral_cost": (cost / count,),
+    }
+    for metric, values in totals.items():
+        interval = dict(zip(("value", "low", "high"), values, strict=False))
+        yield {"metric": metric, "n_days": count, **interval}
 
 
 def _scenario(piece: Household, tariff: Tariff) -> Scenario:

@@ -173,8 +173,31 @@ def test_a_spike_has_one_public_height(heights_w, spikes, missed):
     found = certificate(rules, *(part[None] for part in parts), Spikes(spike[None], meter_w[None], 4000.0))
     assert (found.spikes[0, 0], found.missed[0, 0]) == (spikes, missed)
     if not missed:
-        one = EVENT + math.log2(1440) + math.log2(2 * 3)
-        assert found.bits[0, 0] == pytest.approx(3 * math.log2(7) + 4.0 + spikes * (1.0 + one))
+        spike_bits = EVENT + math.log2(1440) + math.log2(2 * 3)
+        assert found.bits[0, 0] == pytest.approx(3 * math.log2(7) + 4.0 + spikes * (1.0 + spike_bits))
+
+
+def test_a_height_that_changes_within_a_spike_is_no_part_of_it():
+    rules = replace(RULES, spike_minutes=(2, 3), spike_w=(1000.0, 2000.0))
+    spike, meter_w = np.zeros((1, 1440), dtype=int), np.full((1, 1440), 300.0)
+    spike[0, 600:603], meter_w[0, 600:603] = (1, 2, 3), (1000.0, 1000.0, 2000.0)
+    clock = np.arange(1440)[None]
+    certified = certificate(
+        rules, meter_w, np.full((1, 1440), 300.0), np.zeros((1, 1440)), clock, 0 * clock, Spikes(spike, meter_w, 4000.0)
+    )
+    assert (certified.spikes[0, 0], certified.missed[0, 0]) == (1, 1)
+
+
+@pytest.mark.parametrize("minutes_at_a_time", [1, 50_000])
+def test_each_household_has_its_own_highest_spike(monkeypatch, minutes_at_a_time):
+    monkeypatch.setattr(certificates, "_CACHED_MINUTES", minutes_at_a_time)
+    spike, meter_w = np.zeros((3, 1440), dtype=int), np.full((3, 1440), 300.0)
+    spike[:, 600], meter_w[:, 600] = 1, (4000.0, 3000.0, 3000.0)
+    clock = np.tile(np.arange(1440), (3, 1))
+    spikes = Spikes(spike, meter_w, np.array([[4000.0], [3000.0], [4000.0]]))
+    certified = certificate(RULES, meter_w, np.full((3, 1440), 300.0), np.zeros((3, 1440)), clock, 0 * clock, spikes)
+    assert certified.spikes[:, 0].tolist() == [1, 1, 0]
+    assert certified.missed[:, 0].tolist() == [0, 0, 1]
 
 
 def test_a_grid_below_zero_makes_each_of_its_readings_a_little_longer():

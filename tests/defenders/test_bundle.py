@@ -72,6 +72,13 @@ def test_every_defence_acts_from_its_bundle_as_before(name, tmp_path):
     assert defence.settings["method"] == name
 
 
+def test_settings_without_a_limit_are_plain_json(tmp_path):
+    veil = defender("veil")
+    export_bundle(veil, SETUP, card_of("veil"), tmp_path)
+    json.loads((tmp_path / bundle.SETTINGS).read_text(), parse_constant=pytest.fail)
+    assert meterveil.load_bundle(tmp_path).policy.dice == veil.dice
+
+
 def test_a_manager_acts_from_its_bundle_as_from_its_run(run, exported):
     trained, deployed = load_trained(run), meterveil.load_bundle(exported)
     assert np.abs(acts(trained.policy)).max() > 0.0

@@ -361,6 +361,42 @@ def test_decoys_cover_the_spikes_of_earlier_days_where_they_take_little():
     assert (small.dice.spike_rate, small.rules) == (0.0, RULES)
 
 
+def test_a_household_at_the_highest_level_is_covered_by_spikes_above_it():
+    heavy = Veil(RULES).fitted([np.full(DAY, 1200.0)] * 10, np.full(48, 0.2), Battery())
+    assert heavy.dice.spikes == ((2000.0, 1),)
+    high = replace(RULES, menu_w=(2000.0, 3000.0))
+    assert Veil(high).fitted([np.full(DAY, 2500.0)] * 10, np.full(48, 0.2), Battery()).rules == high
+
+
+def test_decoys_for_many_spikes_within_an_hour_are_as_many_as_can_start():
+    days_w = np.full((10, DAY), 250.0)
+    days_w[:, 430:450:2] = 4800.0
+    dice = Veil(RULES).fitted(list(days_w), np.full(48, 0.2), Battery(budget_kwh=np.inf)).dice
+    assert 10.0 < dice.spike_rate * DAY < 100.0
+    assert dice.spike_rate * max(dice.hours) / np.mean(dice.hours) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("decider", [Planner(), Heuristic()])
+def test_a_household_with_decoy_spikes_acts_alike_beside_batteries_of_any_power(decider):
+    power_w = np.array([600.0, 1500.0, 4000.0, 9000.0])
+    battery = Battery(charge_w=power_w, discharge_w=power_w)
+    dice = Dice(spike_rate=0.02, spikes=((1000.0, 1), (2000.0, 3), (np.inf, 5)))
+    veil = Veil(RULES, decider, dice=dice)
+    load_w = np.repeat(loads(1), 4, axis=0)
+    together = play(veil, load_w, battery, seeds=[3] * 4)[0].meter_w
+    for row, watts in enumerate(power_w):
+        alone = play(veil, load_w[:1], Battery(charge_w=watts, discharge_w=watts), seeds=[3])[0].meter_w
+        np.testing.assert_array_equal(together[row], alone[0])
+
+
+def test_decoys_of_a_battery_with_little_power_never_lower_the_level():
+    veil = Veil(RULES, Obstinate(5), rescue_kwh=0.0, dice=Dice(spike_rate=0.1, spikes=((1000.0, 2),)))
+    weak = replace(HUGE, charge_w=600.0, discharge_w=600.0)
+    trace, certified = play(veil, np.full((1, 200), 700.0), weak)
+    assert np.all(shown(trace.meter_w) == 750.0)
+    assert certified.missed[0, 0] == 0
+
+
 def test_a_spike_of_the_load_equals_one_of_the_dice():
     """Two households, one with a kettle beyond the battery's power: the meters differ by one spike of public shape."""
     veil = replace(Veil(RULES, Obstinate(), rescue_kwh=0.0).fitted(spiky_days(4), np.full(48, 0.2), Battery()), cover=0)

@@ -174,6 +174,17 @@ def log_in(address):
     return cookie.partition(";")[0]
 
 
+def test_a_server_that_closes_ends_open_streams_without_an_error(source, capfd):
+    server = Server(source, "127.0.0.1", 0, "hunter2")
+    address = server.address()
+    request = urllib.request.Request(f"{address}/events", headers={"cookie": log_in(address)})
+    with urllib.request.urlopen(request, timeout=10) as stream:
+        assert stream.readline().startswith(b"data: ")
+        server.close()
+        stream.read()
+    assert capfd.readouterr().err == ""
+
+
 def test_a_password_guards_every_address(guarded, source):
     assert call(guarded)[0] == 303
     for path in ("/events", "/history"):

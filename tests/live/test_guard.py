@@ -17,10 +17,12 @@ import sunspec2.modbus.client as sunspec
 from counterparts import free_port, until
 from hypothesis import strategies as st
 
+from meterveil.core.certificate import Rules
 from meterveil.data import synthetic
 from meterveil.live.config import Config
 from meterveil.live.demo_files import SETTINGS, write_bundle, write_demo
 from meterveil.live.guard import Guard
+from meterveil.live.records import MinuteRecord
 from meterveil.live.store import Store
 
 
@@ -309,3 +311,12 @@ def test_the_demo_begins_with_the_energy_that_its_past_moved_today(tmp_path):
     (today,) = store.days()[-1:]
     store.close()
     assert store.memory()["ledger"]["moved_kwh"][today[0]] == pytest.approx(today[3])
+
+
+def test_the_past_of_the_demo_is_stored_with_the_levels_that_its_meter_showed(tmp_path):
+    write_demo(tmp_path)
+    store = Store(tmp_path / "state" / "demo.sqlite")
+    minutes = [MinuteRecord(*row) for row in store.minutes(0, 2**40)]
+    store.close()
+    assert {minute.level_w for minute in minutes if minute.level_w is not None} <= set(Rules().menu_w)
+    assert sum(round(minute.meter_w) == minute.level_w for minute in minutes) > 0.9 * len(minutes)

@@ -80,7 +80,8 @@ def recommended(plan: Plan) -> Figures:
 
 def rows(plan: Plan, batteries: Sequence[tuple[str, Figures]]) -> list[list[str]]:
     """Tabulate batteries, the head first and the meter without a battery after it."""
-    today = ["no battery", f"{plan.undefended_bits:,.0f}", "", "1,440", "0.00%", "0.0", "0"]
+    whole = "no battery, whole day" if plan.protect else "no battery"
+    today = [whole, f"{plan.undefended_bits:,.0f}", "", "1,440", "0.00%", "0.0", "0"]
     return [["", *_HEADS], today, *([name, *_cells(row)] for name, row in batteries)]
 
 
@@ -89,7 +90,7 @@ def short_rows(plan: Plan) -> list[list[str]]:
     best = recommended(plan)
     named = [(f"yours: {describe(plan.yours.size)}", plan.yours)]
     if best.size != plan.yours.size:
-        word = "enough" if best.is_enough else "best"
+        word = "enough" if best.is_enough else "most minutes followed"
         named.append((f"{word}: {describe(best.size)}", best))
     return rows(plan, named)
 
@@ -178,7 +179,7 @@ def _which(plan: Plan) -> str:
     rule = f"follow at least {ENOUGH:.1%} of the minutes"
     if plan.enough is None:
         best, peak_kw = plan.best, float(np.nanmax(plan.load_w)) / 1000.0
-        words = f"No battery of the chart is enough, which means: {rule}. The best is {describe(best.size)} with "
+        words = f"No battery of the chart is enough, which means: {rule}. Most are followed by {describe(best.size)}: "
         above = f" The load reaches {peak_kw:.1f} kW, above its power." if peak_kw > best.size.power_kw else ""
         return f"{words}{best.followed:.2%}.{above}"
     if plan.enough.size == plan.yours.size:

@@ -272,12 +272,14 @@ def battery_label(battery: Battery) -> str:
 
 
 def current_commit() -> str:
-    """Name the commit of this package, marked where files other than results differ; "" outside its checkout."""
+    """Name the commit of this package, marked where more than results and pages differ; "" outside its checkout."""
     own = Path(__file__)
     try:
         _git(own.parent, "ls-files", "--error-unmatch", own.name)
         commit = _git(own.parent, "describe", "--always", "--abbrev=7")
-        changes = _git(own.parent, "status", "--porcelain", "-uno", "--", ":/", ":(top,exclude)results")
+        changes = _git(
+            own.parent, "status", "--porcelain", "-uno", "--", ":/", ":(top,exclude)results", ":(top,exclude)docs"
+        )
     except (OSError, subprocess.CalledProcessError):
         return ""
     return f"{commit}-dirty" if changes else commit

@@ -15,6 +15,8 @@ from meterveil.cli.train import NEEDED, Source, learn
 def demo(seed: opt.Seed = 0, out: opt.Out = Path("out/demo")) -> None:
     """Train a defence for the embedded household, attack it, and write a report."""
     check_installed("the demo", (*NEEDED, "joblib", "scipy"))
+    show_line("The demo trains a defence for a synthetic household, then reads its meter with and without defences.")
+    show_line("Together this takes about a minute and a half.")
     from meterveil.bench.demo import conclusion, demo_defences, demo_rows, demo_title, measure
     from meterveil.bench.evaluation_page import FILES, title_of, write_evaluation
     from meterveil.bench.trial import synthetic_trial

@@ -129,6 +129,8 @@ def _decoded(value: Any, arrays: Arrays) -> Any:
         return value
     if "array" in value:
         return arrays[value["array"]]
+    if "number" in value:
+        return float(value["number"])
     made = known_types()[value["kind"]]
     return made(**{name: _decoded(part, arrays) for name, part in value["parameters"].items()})
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from pathlib import Path
@@ -112,6 +113,8 @@ def _encoded(value: Any, name: str, arrays: Arrays) -> Any:
             field.name: _encoded(getattr(value, field.name), f"{name}.{field.name}", arrays) for field in fields(value)
         }
         return {"kind": kind, "parameters": parameters}
+    if isinstance(value, float) and not math.isfinite(value):  # JSON has no such number
+        return {"number": str(value)}
     return value
 
 

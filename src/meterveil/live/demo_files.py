@@ -5,6 +5,7 @@ Drawing a household and exporting a bundle needs pandas, which the guard process
 
 from __future__ import annotations
 
+import math
 import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -84,10 +85,11 @@ def _write_past(folder: Path, load_w: np.ndarray) -> float:
         price = float(scenario.price[0, number])
         cost = (power * price + abs(power) * DEGRADATION_PER_KWH) * KWH_PER_W_MINUTE
         soc, meter = float(trace.soc[0, number]), load + power
-        level, decoy = (float(part[0]) for part in logged.log[number][:2])
+        choice, decoy, spike, _ = (part[0] for part in logged.log[number])
+        level, decoy_w = math.nan if spike else float(logged.veil.levels_w[choice]), float(decoy)
         why = "simulated before the demo began"
         store.put_minute(
-            MinuteRecord(utc_minute, day, load, meter, power, meter, level, soc, 60.0, 60.0, cost, why, decoy),
+            MinuteRecord(utc_minute, day, load, meter, power, meter, level, soc, 60.0, 60.0, cost, why, decoy_w),
             {"ledger": {"moved_kwh": moved_kwh}} if utc_minute == last - 1 else None,
         )
     store.close()

@@ -21,6 +21,8 @@ LOW_SPIKE_MINUTES = 3
 """Longest spike of such a height."""
 _EVERY_HOUR = 0.05
 """Share of the mean weight that every half hour has, so that a use at an unusual time may be a decoy too."""
+_ROUNDING = 1e-9
+"""Excess over a probability of 1 that rounding may cause."""
 ANY_HOUR = (1.0,) * SLOTS
 """Weights of decoys that start at any hour alike."""
 
@@ -54,7 +56,7 @@ class Dice:
                 f"hours of decoys are {SLOTS} weights, one for each half hour, 0 or more; got {self.hours}"
             )
         most = (self.rate + self.spike_rate) * weights.max() / weights.mean()
-        if self.rate < 0.0 or self.spike_rate < 0.0 or not most <= 1.0:
+        if self.rate < 0.0 or self.spike_rate < 0.0 or not most <= 1.0 + _ROUNDING:
             raise InputError(
                 f"decoy rates of {self.rate:g} and {self.spike_rate:g} a minute, at these hours, are not from 0 to 1; "
                 "give fewer decoys"
@@ -72,24 +74,30 @@ class Dice:
         return self if self.off or self.hours else replace(self, hours=hours_of_use(days_w, USE_W))
 
     def covering(self, days_w: FloatArray, level_w: float, power_w: float, cover: float, most_kwh: float) -> Self:
-        """Draw as many decoys for each spike that earlier days would have had, (day, 1440), as the energy allows.
+        """Draw `cover` decoys for each spike that earlier days would have had, (day, 1440), or as many as fit.
 
-        Spikes that the load causes at a low height take energy too. Without room for one decoy each there are none.
+        Decoys, and the spikes that the load causes at a low height, may take `most_kwh` a day. Without room for one
+        decoy for each spike there are none.
         """
         past = past_spikes(days_w, level_w + power_w)
         a_day = (len(past) + 0.5) / len(days_w)  # the load may exceed for the first time
-        spikes = tuple(_low_spike(load_w - power_w, minutes) for load_w, minutes in past) or ((LOW_SPIKES_W[0], 1),)
+        first = [(level_w + power_w + 1.0, 1)]
+        spikes = tuple(_low_spike(load_w - power_w, minutes) for load_w, minutes in past or first)
         for_load, for_decoys = (
             2.0 * a_day * KWH_PER_W_MINUTE * float(np.mean(w_minutes))
             for w_minutes in zip(*((power_w * n, (height_w - level_w) * n) for height_w, n in spikes), strict=True)
         )
-        cover = min(cover, (most_kwh - for_load) / for_decoys)
+        if for_decoys <= 0.0:  # the level is above every low height
+            return self
+        weights = np.asarray(self.hours or hours_of_use(days_w, USE_W))
+        most_a_day = DAY_MINUTES * float(weights.mean() / weights.max() - self.rate)  # one in every minute at its peak
+        cover = min(cover, (most_kwh - for_load) / for_decoys, most_a_day / a_day)
         return replace(self, spike_rate=cover * a_day / DAY_MINUTES, spikes=spikes) if cover >= 1.0 else self
 
-    def mean_w(self, library: Library, highest_w: float) -> float:
-        """Return the mean power that decoys add, with spikes up to this height."""
-        spike_w = float(np.mean([min(height_w, highest_w) * minutes for height_w, minutes in self.spikes]))
-        return library.mean_w(self.rate) + self.spike_rate * spike_w
+    def mean_w(self, library: Library, highest_w: FloatArray) -> FloatArray:
+        """Return the mean power that decoys add, with spikes up to this height, of one or several households."""
+        spike_w = np.mean([np.minimum(height_w, highest_w) * minutes for height_w, minutes in self.spikes], axis=0)
+        return np.asarray(library.mean_w(self.rate) + self.spike_rate * spike_w)
 
     def initial(self, batch: int) -> Running:
         """Begin without a decoy."""

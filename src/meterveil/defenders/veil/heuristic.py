@@ -30,7 +30,7 @@ class Heuristic:
         cheap = price < price.mean()
         hours = np.maximum(np.array([cheap.sum(), (~cheap).sum()]) * (SLOT_MINUTES / 60.0), 1.0)
         shift_w = np.where(cheap, 1.0 / hours[0], -1.0 / hours[1]) * (1000.0 * self.shift_kwh * cheap.any())
-        plan_w = situation.usual_w + shift_w - situation.decoy_w
+        plan_w = situation.usual_w + shift_w - np.reshape(situation.decoy_w, (-1, 1))
         first = situation.minute_of_day // SLOT_MINUTES
         slot = np.arange(SLOTS)
         length = slots_to_next(situation)

@@ -277,10 +277,11 @@ def _mean(by_day: FloatArray) -> FloatArray:
 def _course(situation: Situation) -> Course:
     """Add up stored energy, moved energy and cost of recent days from midnight on."""
     efficiencies = np.asarray(situation.battery.charge_efficiency), np.asarray(situation.battery.discharge_efficiency)
-    first, number = alike(situation.record, *efficiencies)
+    decoy_w = np.broadcast_to(situation.decoy_w, len(situation.soc))
+    first, number = alike(situation.record, *efficiencies, decoy_w)
     recent = situation.records[situation.record[first]]
     recent = np.ascontiguousarray(recent.transpose(2, 0, 3, 1))  # (half hour, course, 1 + M, day)
-    decoys_kwh = situation.decoy_w * (_HOURS / 1000.0)
+    decoys_kwh = decoy_w[first, None, None] * (_HOURS / 1000.0)
     levels_w = np.asarray(situation.rules.menu_w)[:, None]
     # in the other hours the battery rests
     veiled = np.asarray(situation.rules.protected(np.arange(SLOTS) * SLOT_MINUTES), dtype=np.float64)
@@ -308,10 +309,11 @@ def _wide(field: float | FloatArray) -> FloatArray:
 def _alike(situation: Situation) -> tuple[IntArray, IntArray]:
     """Return the first household of each kind that is planned alike, and the kind of every household.
 
-    The value of a state depends on neither the battery's power nor its present charge and budget.
+    The value of a state depends on the battery's power by its decoys alone, and not on its present charge and budget.
     """
     names = ("capacity_kwh", "soc_min", "soc_max", "budget_kwh", "charge_efficiency", "discharge_efficiency")
-    return alike(situation.record, *(getattr(situation.battery, name) for name in names))
+    decoy_w = np.broadcast_to(situation.decoy_w, len(situation.soc))
+    return alike(situation.record, decoy_w, *(getattr(situation.battery, name) for name in names))
 
 
 def rows_of(situation: Situation, rows: IntArray) -> Situation:
@@ -322,4 +324,5 @@ def rows_of(situation: Situation, rows: IntArray) -> Situation:
         budget_left_kwh=situation.budget_left_kwh[rows],
         minute_of_day=situation.minute_of_day[rows],
         record=situation.record[rows],
+        decoy_w=np.broadcast_to(situation.decoy_w, len(situation.soc))[rows],
     )

@@ -78,7 +78,7 @@ class Veil:
     large_w: float = 500.0
     """A load that exceeds the level by more shows on the grid if the quiet hours of the day need the budget."""
     cover: float = 10.0
-    """Decoy spikes for each one that the load causes, as far as `cover_share` of the daily budget allows."""
+    """Decoy spikes for each spike of the load in earlier days, as far as `cover_share` of the daily budget allows."""
     cover_share: float = 0.05
     """Largest share of the daily budget that low spikes and their decoys may take."""
     dice: Dice = field(default_factory=Dice)
@@ -88,8 +88,8 @@ class Veil:
         """Return the veil with the record of the latest of these days, 1440 minutes each.
 
         Few days are repeated, until later ones replace them. Without a day that is known well it keeps its record.
-        `price` is that of every half hour. The grid goes below 0 if one of the days exports, and decoys keep the usual
-        hours of uses.
+        `price` is that of every half hour. The grid goes below 0 if one of the days exports, decoys keep the usual
+        hours of uses, and decoy spikes cover those of the load. Of several batteries, the least power and budget count.
         """
         self._check_reach(battery)
         known = [load_w for load_w in days_w if np.isfinite(load_w).mean() >= _WELL_KNOWN][-_RECORDED_DAYS:]
@@ -206,12 +206,15 @@ class Veil:
         return np.asarray(large & (left_kwh < kept_kwh) & (left_kwh > 0.0))
 
     def _decoy_w(self, view: View, decoys: Running, level_w: FloatArray) -> FloatArray:
-        """Return what the dice add to the level: a signature in whole watts, or what makes a spike of its height."""
+        """Return what the dice add to the level: a signature in whole watts, or what makes a spike of its height.
+
+        A spike below the level, of a battery with little power, does not show.
+        """
         if self.dice.off:
             return np.zeros(len(level_w))
         signature_w = np.round(view.library.watts[decoys.signature, decoys.elapsed])
         spike_w = np.minimum(decoys.spike_w, highest_spike_w(view.battery))
-        decoy_w = np.where(decoys.spike_left > 0, spike_w - level_w, signature_w)
+        decoy_w = np.where(decoys.spike_left > 0, np.maximum(spike_w - level_w, 0.0), signature_w)
         return np.where(np.isnan(level_w), 0.0, decoy_w)
 
     def _spike(
@@ -259,7 +262,7 @@ class Veil:
             memory.diary.records,
             memory.diary.record[index],
             np.asarray(self.price),
-            self.dice.mean_w(view.library, float(np.mean(highest_spike_w(view.battery)))),
+            np.broadcast_to(self.dice.mean_w(view.library, highest_spike_w(view.battery)), len(rows))[index],
         )
         scores = self.decider.scores(situation)
         unrated = self.rules.choices - scores.shape[1]

@@ -33,7 +33,7 @@ class Situation(NamedTuple):
     records: FloatArray  # (record, day, half hour, 1 + M) of recent days, see `record_of`
     record: IntArray  # (batch,) number of the household's record
     price: FloatArray  # (half hour,) usual price per kWh
-    decoy_w: float = 0.0  # mean power of decoys, which the battery charges in addition
+    decoy_w: float | FloatArray = 0.0  # mean power of decoys, which the battery charges in addition; or (batch,)
 
     @property
     def recent(self) -> FloatArray:

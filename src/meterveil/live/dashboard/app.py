@@ -113,8 +113,8 @@ class _Door:
 class _Pages:
     """Handlers of all addresses."""
 
-    def __init__(self, source: Source, door: _Door) -> None:
-        self._source, self._door = source, door
+    def __init__(self, source: Source, door: _Door, closes: threading.Event) -> None:
+        self._source, self._door, self._closes = source, door, closes
 
     async def page(self, request: Request) -> Response:
         door = self._door
@@ -137,7 +137,7 @@ class _Pages:
     async def events(self, request: Request) -> Response:
         if self._door.token(request) is None:
             return JSONResponse({"error": "log in first"}, 403)
-        return StreamingResponse(_stream(self._source), media_type="text/event-stream")
+        return StreamingResponse(_stream(self._source, self._closes), media_type="text/event-stream")
 
     async def history(self, request: Request) -> Response:
         token = self._door.token(request)
@@ -160,9 +160,9 @@ class _Pages:
         return JSONResponse({"ok": True})
 
 
-def build_app(source: Source, password: str | None = None) -> Starlette:
-    """Build the application."""
-    pages = _Pages(source, _Door(password))
+def build_app(source: Source, password: str | None, closes: threading.Event) -> Starlette:
+    """Build the application; open streams end once it closes."""
+    pages = _Pages(source, _Door(password), closes)
     hosts = LOCAL if password is None else ["*"]
     return Starlette(
         routes=[
@@ -206,8 +206,9 @@ async def _body(request: Request) -> dict[str, Any]:
     return body if isinstance(body, dict) else {}
 
 
-async def _stream(source: Source) -> AsyncIterator[str]:
-    while True:
+async def _stream(source: Source, closes: threading.Event) -> AsyncIterator[str]:
+    """Send the state every second until the server closes; a stream that is cut off would print an error."""
+    while not closes.is_set():
         yield f"data: {json.dumps(known(source.state()))}\n\n"
         await asyncio.sleep(EVERY_S)
 
@@ -239,14 +240,15 @@ class Server:
     """The dashboard in a thread of its own."""
 
     def __init__(self, source: Source, host: str, port: int, password: str | None = None) -> None:
+        self._closes = threading.Event()
         settings = uvicorn.Config(
-            build_app(source, password),
+            build_app(source, password, self._closes),
             host=host,
             port=port,
             log_level="warning",
             lifespan="off",
             server_header=False,
-            timeout_graceful_shutdown=1,
+            timeout_graceful_shutdown=round(3 * EVERY_S),
             limit_concurrency=64,
         )
         self._server = uvicorn.Server(settings)
@@ -264,7 +266,7 @@ class Server:
         return f"http://{host}:{port}"
 
     def close(self) -> None:
-        """Stop serving."""
+        """Stop serving, once the open pages have had their last state."""
+        self._closes.set()
         self._server.should_exit = True
-        self._server.force_exit = True
         self._thread.join(5.0)
