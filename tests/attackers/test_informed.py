@@ -77,6 +77,16 @@ def test_networks_are_used_only_where_they_read_more_than_chance_gives():
     assert not by_chance.exceeds(prior)
 
 
+def test_each_validation_day_is_decided_by_the_threshold_of_the_others():
+    day, seen = np.arange(6), np.ones((6, 8), dtype=bool)
+    truth = np.tile(np.arange(8) < 2, (6, 1))
+    shown = np.where(truth, 1.0, -1.0)
+    drifting = shown + 3.0 * day[:, None]  # reads each day perfectly by a threshold of its own
+    steady, other = (informed._option(1.0, logit, truth, seen, day) for logit in (shown, drifting))
+    assert steady.f1 == 1.0
+    assert other.f1 < 0.6
+
+
 def test_a_day_is_read_with_the_one_that_follows_it(home):
     first, second, third = (home.day(day) for day in home.days())
     meters = meters_of([first, second])
