@@ -90,7 +90,7 @@ def test_the_caption_of_a_day_is_computed_from_its_minutes():
     changed = int(np.sum(np.abs(run.battery_w) > 50))
     assert f"in {changed:,} of 1,440 minutes" in words
     assert f"load peaks at 2.9 kW, the meter at {run.meter_w.max() / 1000:.1f} kW" in words
-    assert f"In {figures(run).clipped_minutes:,} minutes" in words
+    assert f"In {figures(run).missed_minutes:,} minutes" in words
     assert "was used up at" in words
 
 

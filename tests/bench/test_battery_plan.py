@@ -10,7 +10,7 @@ import pytest
 
 from command_line import printed, refused, run
 from meterveil.bench.battery_plan import ENOUGH, Figures, Size, compressed_bits, plan, sizes, span_of
-from meterveil.bench.battery_plan_page import answers, doubts, short_rows, write_plan
+from meterveil.bench.battery_plan_page import answers, doubts, rows, short_rows, write_plan
 from meterveil.bench.simulation import simulate
 from meterveil.core.battery import Battery
 from meterveil.core.certificate import Rules
@@ -87,6 +87,8 @@ def test_of_protected_hours_only_their_bits_and_minutes_count(home, planned):
     assert all(row.followed > 0.9 for row in evenings.table[1:])
     assert evenings.yours.bits < planned.yours.bits
     assert evenings.yours.missed_minutes < 36
+    assert evenings.undefended_bits < 0.5 * planned.undefended_bits
+    assert rows(evenings, [])[1][3] == "360"
     assert "only 17:00-23:00 is protected" in doubts(evenings)[0]
     assert "bits from 17:00-23:00 on a usual day" in answers(evenings)[1]
 

@@ -80,7 +80,7 @@ class Plan:
     counted: int
     """Days among them that are known well enough to count."""
     undefended_bits: float
-    """Of a day without a battery, see `compressed_bits`."""
+    """Of a day without a battery, or of its protected hours, see `compressed_bits`."""
     yours: Figures
     table: tuple[Figures, ...]
     """All batteries, yours included, the smallest first."""
@@ -149,6 +149,8 @@ def plan(
     moved_kwh = np.abs(trace.power_w).sum(axis=1) * KWH_PER_W_MINUTE / count
     counts = np.array([np.mean(~np.isnan(part.day(day).aggregate_w)) >= WELL_KNOWN for day in simulated])
     bits, missed = certified.protected_bits[:, counts], certified.protected_missed[:, counts]
+    hours = veil.rules.protected(60 * part.minutes.hour.to_numpy() + part.minutes.minute.to_numpy())
+    share = float(hours.mean())
     followed = 1.0 - missed.sum(axis=1) / certified.protected_minutes[:, counts].sum(axis=1)
     table = [
         Figures(
@@ -169,7 +171,7 @@ def plan(
         history=history,
         days=simulated,
         counted=int(counts.sum()),
-        undefended_bits=compressed_bits(part.aggregate_w),
+        undefended_bits=share * compressed_bits(part.aggregate_w[hours]),
         yours=table[0],
         table=tuple(sorted(table, key=lambda figures: figures.size)),
         protect=veil.rules.protect,

@@ -15,7 +15,7 @@ import pandas as pd
 
 from meterveil import __version__
 from meterveil.bench.battery_plan import ENOUGH, YEAR_DAYS, Figures, Plan, Size
-from meterveil.core.certificate import spoken_hours
+from meterveil.core.certificate import DAY_MINUTES, Rules, spoken_hours
 from meterveil.core.tariff import DEGRADATION_PER_KWH
 from meterveil.data import outputs, settings
 from meterveil.data.simulation import WELL_KNOWN
@@ -80,8 +80,8 @@ def recommended(plan: Plan) -> Figures:
 
 def rows(plan: Plan, batteries: Sequence[tuple[str, Figures]]) -> list[list[str]]:
     """Tabulate batteries, the head first and the meter without a battery after it."""
-    whole = "no battery, whole day" if plan.protect else "no battery"
-    today = [whole, f"{plan.undefended_bits:,.0f}", "", "1,440", "0.00%", "0.0", "0"]
+    minutes = int(Rules(protect=plan.protect).protected(np.arange(DAY_MINUTES)).sum())
+    today = ["no battery", f"{plan.undefended_bits:,.0f}", "", f"{minutes:,}", "0.00%", "0.0", "0"]
     return [["", *_HEADS], today, *([name, *_cells(row)] for name, row in batteries)]
 
 
@@ -100,7 +100,7 @@ def answers(plan: Plan) -> list[str]:
     yours, best = plan.yours, recommended(plan)
     hours = f" from {spoken_hours(plan.protect)}" if plan.protect else ""
     return [
-        f"Today your meter tells about {plan.undefended_bits:,.0f} bits a day to anyone who reads it. "
+        f"Today your meter tells about {plan.undefended_bits:,.0f} bits a day{hours} to anyone who reads it. "
         "A bit is the answer to one yes-or-no question.",
         f"With your battery ({describe(yours.size)}) it tells any reader at most {yours.bits:,.0f} bits{hours} on a "
         f"usual day; one day in ten tells more than {yours.bits_90:,.0f}. The battery hides "

@@ -28,7 +28,7 @@ _COLUMNS = {
     "wear": ("degradation_cost", "z.2f"),
     "total cost": ("total_cost", "z.2f"),
     "neutral cost": ("soc_neutral_cost", "z.2f"),
-    "clipped min": ("clipped_minutes", ","),
+    "missed min": ("missed_minutes", ","),
     "RMS W": ("rms_w", ",.0f"),
     "bits": ("protected_bits", ",.1f"),
 }

@@ -218,7 +218,7 @@ class Figures(NamedTuple):
     degradation_cost: float
     total_cost: float
     soc_neutral_cost: float
-    clipped_minutes: int
+    missed_minutes: int  # minutes in which the battery could not do what the defence asked for
     rms_w: float  # root mean square of the battery power: how far the meter is from the truth
     certified_bits: float | None  # most that a day of readings tells, median of the days; None without a certificate
     protected_bits: float | None  # the same of the protected hours, which are the whole day unless hours are named
@@ -237,7 +237,7 @@ def figures(run: Run) -> Figures:
         degradation_cost=float(cost.degradation[0]),
         total_cost=float(cost.total[0]),
         soc_neutral_cost=float(cost.soc_neutral[0]),
-        clipped_minutes=int(np.sum(run.clipped)),
+        missed_minutes=int(np.sum(run.certificate.protected_missed if run.certificate else run.clipped)),
         rms_w=float(np.sqrt(np.mean(run.battery_w**2))),
         certified_bits=float(np.median(run.certificate.bits)) if run.certificate else None,
         protected_bits=float(np.median(run.certificate.protected_bits)) if run.certificate else None,
