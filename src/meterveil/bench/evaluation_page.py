@@ -38,13 +38,15 @@ _INTRO = (
     "when each appliance ran. The first table shows how well the best attacker still reads the meter with "
     "each defence, and how much energy the battery moved. Below are all attackers and one day per defence."
 )
+_BEST = (
+    "F1 is that of the strongest attacker; less is better. Leak: 100 % = as exposed as without a defence, 0 % = no "
+    "better than guessing from routine."
+)
 _COLUMNS = (
     "RMSE Inc. and F1 Red. are ratios of means over all attackers and appliances, as in the paper; sig. "
-    "counts the cases in which a t-test over seeds finds the attacker worse. F1 is that of the strongest "
-    "attacker. Leak: 100 % = as exposed as without a defence, 0 % = no better than guessing from routine. "
-    "Costs are a day's: energy, wear of the battery, and both together; the neutral cost includes the energy "
-    "to start the next day with the same charge. The paper's figures are shown where battery, tariff, attackers "
-    "and day are the paper's."
+    "counts the cases in which a t-test over seeds finds the attacker worse. Costs are a day's: energy, wear of "
+    "the battery, and both together; the neutral cost includes the energy to start the next day with the same "
+    "charge. The paper's figures are shown where battery, tariff, attackers and day are the paper's."
 )
 _CO = "CO learns the states of appliances from sub-meters, so it changes little when it adapts."
 _INTERVALS = "Brackets are 95 % intervals over days."
@@ -67,10 +69,11 @@ def write_evaluation(
     attackers = results[0].spec.attackers
     rows = defence_rows(results)
     intervals = [_INTERVALS] * (len(results[0].spec.trial.test.days) >= FEWEST_DAYS)
-    words = [_COLUMNS, *[_CO] * (len(attackers) > 1 and all("co" in names for names in attackers.values()))]
-    words += notes_of(rows)
+    has_co = len(attackers) > 1 and all("co" in names for names in attackers.values())
+    meanings = [_COLUMNS, *[_CO] * has_co, *intervals]
     sections = [Section("In short", conclusion)] * bool(conclusion)
-    sections.append(Section("Defences", " ".join([*words, *intervals]), rows, defences_chart(results)))
+    sections.append(Section("Defences", " ".join([_BEST, *notes_of(rows)]), rows, defences_chart(results)))
+    sections.append(Section("What the columns mean", " ".join(meanings), is_folded=True))
     if against and len(results) > 1:
         name = against.defence.name
         words = [f"Each figure minus that of {name}; p is that of a t-test over seeds.", *intervals]
