@@ -147,6 +147,11 @@ def test_a_leaderboard_ranks_by_the_strongest_adaptive_attacker():
     assert list(board.entries["rank"]) == ["1", "2", ""]
 
 
+def test_an_undertrained_attacker_does_not_lift_a_defence_above_one_that_tells_habits():
+    [board] = ranked(("ours", 0.19, -0.02, 0.1), ("veil", 0.2, 0.0, 0.3))
+    assert list(board.entries["defence"]) == ["veil", "ours"]
+
+
 def test_an_undertrained_attacker_is_named_and_far_below_the_prior_the_defence_has_no_rank():
     [board] = ranked(("flat", 0.3, 0.2, 0.1), ("flat_decoys", 0.1, -0.1, 0.1), ("ours", 0.19, -0.02, 0.3))
     assert list(board.entries["defence"]) == ["ours", "flat", "flat_decoys"]
@@ -198,7 +203,7 @@ def test_there_are_claims_with_the_papers_figure_beside_ours(report):
     ]
     assert found[0].ours == "177.6±8.8"
     assert all(claim.as_published == "-" for claim in found[4:])
-    assert [claim.ours[:4] for claim in found[4:6]] == ["0.50", "0.25"]
+    assert [claim.ours[:4] for claim in found[4:6]] == ["0.48", "0.25"]
     assert all(claim.command.startswith("meterveil reproduce --table ") for claim in found)
 
 
