@@ -148,7 +148,7 @@ def test_a_leaderboard_ranks_by_the_strongest_adaptive_attacker():
 
 
 def test_an_undertrained_attacker_does_not_lift_a_defence_above_one_that_tells_habits():
-    [board] = ranked(("ours", 0.19, -0.02, 0.1), ("veil", 0.2, 0.0, 0.3))
+    [board] = ranked(("ours", 0.19, -0.02, 0.1), ("veil", 0.2001, 0.0002, 0.3))
     assert list(board.entries["defence"]) == ["veil", "ours"]
 
 

@@ -313,24 +313,23 @@ class _Option(NamedTuple):
 def _option(share: float, logit: FloatArray, truth: BoolArray, seen: BoolArray, day: IntArray) -> _Option:
     """Choose the threshold of a share; `logit` and `truth` are (batch, minute), and `day` is the number of each row.
 
-    F1 with the threshold of its own days would be too good, most of all for rare appliances, so each day is
+    F1 with the threshold of its own days would be too high, most of all for rare appliances, so each day is
     decided by the threshold of the others.
     """
     days, number = np.unique(day, return_inverse=True)
     entropy = np.where(seen, np.logaddexp(0.0, np.where(truth, -logit, logit)), 0.0)
     loss = np.asarray(np.bincount(number, entropy.sum(axis=1)), dtype=np.float64)
-    probability, real, number = _probability(logit)[seen], truth[seen], np.repeat(number, seen.sum(axis=1))
-    order = np.argsort(-probability, kind="stable")
-    probability, real, number = probability[order], real[order], number[order]
+    probability, real, of_day = _probability(logit)[seen], truth[seen], np.repeat(number, seen.sum(axis=1))
+    order = np.argsort(-probability, kind="stable")  # once, so that the thresholds below are found quickly
+    probability, real, of_day = probability[order], real[order], of_day[order]
     threshold, _ = best_threshold(probability, real)
     counts = np.zeros((3, len(days)))
     for n in range(len(days)):
-        own = number == n
+        own = of_day == n
         decided = probability[own] >= best_threshold(probability[~own], real[~own])[0]
         counts[:, n] = np.sum(decided & real[own]), np.sum(decided), np.sum(real[own])
-    return _Option(
-        share, threshold, float(_f1(*counts.sum(axis=1))), _f1(*(counts.sum(axis=1)[:, None] - counts)), loss
-    )
+    total = counts.sum(axis=1)
+    return _Option(share, threshold, float(_f1(*total)), _f1(*(total[:, None] - counts)), loss)
 
 
 def _f1(right: FloatArray, claimed: FloatArray, used: FloatArray) -> FloatArray:

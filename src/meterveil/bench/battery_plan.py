@@ -151,6 +151,8 @@ def plan(
     bits, missed = certified.protected_bits[:, counts], certified.protected_missed[:, counts]
     hours = veil.rules.protected(60 * part.minutes.hour.to_numpy() + part.minutes.minute.to_numpy())
     share = float(hours.mean())
+    if np.isnan(part.aggregate_w[hours]).all():
+        raise InputError(f"{household.name} has no reading in the protected hours; choose other hours or days")
     followed = 1.0 - missed.sum(axis=1) / certified.protected_minutes[:, counts].sum(axis=1)
     table = [
         Figures(

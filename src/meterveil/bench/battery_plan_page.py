@@ -100,7 +100,7 @@ def answers(plan: Plan) -> list[str]:
     yours, best = plan.yours, recommended(plan)
     hours = f" from {spoken_hours(plan.protect)}" if plan.protect else ""
     return [
-        f"Today your meter tells about {plan.undefended_bits:,.0f} bits a day{hours} to anyone who reads it. "
+        f"Today your meter tells anyone who reads it about {plan.undefended_bits:,.0f} bits a day{hours}. "
         "A bit is the answer to one yes-or-no question.",
         f"With your battery ({describe(yours.size)}) it tells any reader at most {yours.bits:,.0f} bits{hours} on a "
         f"usual day; one day in ten tells more than {yours.bits_90:,.0f}. The battery hides "

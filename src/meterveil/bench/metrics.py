@@ -39,7 +39,7 @@ MOST_BELOW_PRIOR = 0.02
 """F1 below the prior up to which an attacker still counts: habits were as good as its reading."""
 UNDERTRAINED_NOTE = (
     "Undertrained attackers score below guessing from routine: a weak measurement, no success of the defence. "
-    f"More than {MOST_BELOW_PRIOR} below, the defence has no rank."
+    f"They count as routine; more than {MOST_BELOW_PRIOR} below, the defence has no rank."
 )
 
 

@@ -218,7 +218,7 @@ class Figures(NamedTuple):
     degradation_cost: float
     total_cost: float
     soc_neutral_cost: float
-    missed_minutes: int  # minutes in which the battery could not do what the defence asked for
+    missed_minutes: int  # in which the battery could not do what the defence asked for; of a veil also unknown ones
     rms_w: float  # root mean square of the battery power: how far the meter is from the truth
     certified_bits: float | None  # most that a day of readings tells, median of the days; None without a certificate
     protected_bits: float | None  # the same of the protected hours, which are the whole day unless hours are named

@@ -228,18 +228,21 @@ def _nearest(battery: Battery, state: BatteryState) -> tuple[IntArray, IntArray]
 
 def _carried_on(cost: FloatArray, change_w: FloatArray, step_w: float) -> tuple[FloatArray, IntArray]:
     """Return the least cost of each power with a load that drifts or jumps, and the power of the minute before."""
-    count, rows = cost.shape[1], np.arange(len(cost))[:, None]
+    count = cost.shape[1]
     before = np.repeat(cost.argmin(axis=1)[:, None], count, axis=1)
-    least = np.take_along_axis(cost, before, axis=1)
+    least = cost.min(axis=1, keepdims=True)
     carried = np.full_like(cost, _JUMP)
     nearest = np.rint(change_w / step_w).astype(np.int64)
-    for moved in (nearest - 1, nearest, nearest + 1):  # powers by which the answer follows the reading
-        source = np.arange(count) - moved[:, None]
-        inside = np.clip(source, 0, count - 1)
-        drift_w = np.abs(change_w - step_w * moved)
-        drifts = cost[rows, inside] - least + (_DRIFT_PER_W * drift_w)[:, None]
-        better = (drifts < carried) & (source == inside)
-        carried, before = np.where(better, drifts, carried), np.where(better, inside, before)
+    source = np.arange(-1, count + 1) - nearest[:, None]  # one power more on either side
+    inside = np.clip(source, 0, count - 1)
+    above_least = np.where(source == inside, np.take_along_axis(cost, inside, axis=1) - least, np.inf)
+    for moved in (-1, 0, 1):  # powers by which the answer follows the reading, beyond the nearest number
+        drift_w = np.abs(change_w - step_w * (nearest + moved))
+        part = slice(1 - moved, count + 1 - moved)
+        drifts = above_least[:, part] + (_DRIFT_PER_W * drift_w)[:, None]
+        better = drifts < carried
+        np.copyto(carried, drifts, where=better)
+        np.copyto(before, source[:, part], where=better)
     return carried, before
 
 
@@ -247,7 +250,8 @@ def _misfit(answers: npt.NDArray[np.int16], powers_w: FloatArray, load_w: FloatA
     """Return how far each power is from the answer to its load, (batch, action); discharging ends at 0 W (D3)."""
     below = np.clip(load_w / _GRID_W, 0, len(_LOADS_W) - 2).astype(np.int64)
     near = [np.take_along_axis(answers, each, axis=1) for each in (below, below + 1)]
-    number = np.arange(len(powers_w))
-    beside = np.minimum(*(np.abs(asked - number) for asked in near)).astype(np.float64)
-    hidden = (load_w + powers_w < 0.5) & (powers_w[near[0]] <= -load_w)
-    return np.where(hidden, 0.0, np.minimum(beside, _WORST_FIT))
+    number = np.arange(len(powers_w), dtype=np.int16)
+    misfit: FloatArray = np.minimum(np.minimum(*(np.abs(asked - number) for asked in near)), _WORST_FIT)
+    if (hidden := load_w + powers_w < 0.5).any():
+        misfit[hidden & (powers_w[near[0]] <= -load_w)] = 0.0
+    return misfit

@@ -139,14 +139,15 @@ def _board(submitted: str, part: pd.DataFrame, whole: pd.DataFrame) -> Board:
 def _ranked(entries: pd.DataFrame, prior_f1: float) -> pd.DataFrame:
     """Rank by the adaptive F1; those without a rank come last.
 
-    An attacker below the prior is undertrained. A little below, it counts as the prior, after those that are
-    not; far below, it proves nothing.
+    An attacker below the prior is undertrained. A little below, it counts as the prior and ranks after others that
+    read no more than the prior; far below, it has no rank.
     """
     status = pd.Series("", entries.index).mask(entries["leak"].round(2) < 0, UNDERTRAINED)
     status = status.mask(entries["adaptive"].isna(), NOT_MET)
     is_far_below = (status == UNDERTRAINED) & ~(entries["adaptive"] >= prior_f1 - MOST_BELOW_PRIOR)
     place = is_far_below.astype(int).mask(status == NOT_MET, 2)
-    entries = entries.assign(status=status, place=place, counted=entries["adaptive"].clip(lower=prior_f1))
+    counted = entries["adaptive"].mask(entries["leak"].round(2) <= 0, prior_f1)
+    entries = entries.assign(status=status, place=place, counted=counted)
     entries = entries.sort_values(["place", "counted", "status", "fixed"]).reset_index(drop=True)
     ranks = pd.Series(entries.index + 1).astype(str).where(entries["place"] == 0, "")
     return entries.assign(rank=ranks).drop(columns=["place", "counted"])
