@@ -36,10 +36,13 @@ def ranking_figure(rankings: Sequence[Ranking]) -> go.Figure:
     sizes = [len(ranking.scores) for ranking in rankings]
     headings = look.bold(ranking.title for ranking in rankings)
     figure = look.stacked(headings, 60 / (_BAR_PX * sum(sizes) + 100), row_heights=sizes)
+    shown: set[str] = set()
     for row, ranking in enumerate(rankings, start=1):
         scores = ranking.scores.iloc[::-1]
         star = " (* undertrained)" if scores["name"].str.endswith("*").any() else ""
         for column, colour in (("fixed", PAPER), ("adaptive", look.METER)):
+            if scores[column].isna().all():
+                continue
             bar = go.Bar(
                 x=scores[column],
                 y=scores["name"],
@@ -47,9 +50,10 @@ def ranking_figure(rankings: Sequence[Ranking]) -> go.Figure:
                 orientation="h",
                 marker_color=colour,
                 legendgroup=column,
-                showlegend=row == 1,
+                showlegend=column not in shown,
                 hovertemplate="%{y}: F1 %{x:.2f}",
             )
+            shown.add(column)
             figure.add_trace(bar, row, 1)
         for words, level, dash in (
             ("without a defence", ranking.undefended, "dash"),
