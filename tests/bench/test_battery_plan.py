@@ -42,6 +42,14 @@ def test_each_battery_of_the_batch_does_what_it_does_alone(home, planned):
     assert planned.yours.moved_kwh == pytest.approx(figures(alone).throughput_kwh / 2)
 
 
+def test_other_batteries_do_what_the_command_of_the_plan_simulates(home, planned):
+    for size in OTHERS:
+        battery = Battery(size[0], 1000.0 * size[1], 1000.0 * size[1], budget_kwh=size[2])
+        alone = simulate(home, "veil", planned.days[0], 2, replace(SETUP, battery=battery))
+        [row] = [row for row in planned.table if row.size == size]
+        assert row.cost == pytest.approx(figures(alone).soc_neutral_cost / 2)
+
+
 def test_a_larger_battery_hides_more_and_the_smallest_that_is_enough_is_named(planned):
     small, yours, large = planned.table
     assert (small.size, yours.size, large.size) == (OTHERS[0], planned.yours.size, OTHERS[1])

@@ -137,35 +137,38 @@ def plan(
     known_w = _bridged(household)
     yours = _size(setup.battery)
     every = [yours, *(size for size in (others or sizes(_budgets(yours))) if size != yours)]
-    battery = _batteries(setup.battery, every)
+    battery, each = _batteries(setup.battery, every), range(len(every))
     earlier = [household.between(history[0], first)] if history else []
     veil = veil or Veil()
-    log = _Watched(cast(Veil, knowing(veil, earlier, setup)), on_day)
-    scenario = span(known_w, first, first + timedelta(days=count), setup.tariff).repeated(len(every))
-    rngs = [np.random.default_rng(setup.seed) for _ in every]
-    trace = rollout(log, battery, setup.library, scenario, rngs)
-    certified = log.certificate(scenario, trace)
-    cost = trace_cost(battery, scenario, trace).soc_neutral / count
-    moved_kwh = np.abs(trace.power_w).sum(axis=1) * KWH_PER_W_MINUTE / count
-    counts = np.array([np.mean(~np.isnan(part.day(day).aggregate_w)) >= WELL_KNOWN for day in simulated])
-    bits, missed = certified.protected_bits[:, counts], certified.protected_missed[:, counts]
     hours = veil.rules.protected(60 * part.minutes.hour.to_numpy() + part.minutes.minute.to_numpy())
-    share = float(hours.mean())
     if np.isnan(part.aggregate_w[hours]).all():
         raise InputError(f"{household.name} has no reading in the protected hours; choose other hours or days")
-    followed = 1.0 - missed.sum(axis=1) / certified.protected_minutes[:, counts].sum(axis=1)
-    table = [
-        Figures(
-            size,
-            bits=float(np.median(bits[row])),
-            bits_90=float(np.quantile(bits[row], 0.9)),
-            followed=float(followed[row]),
-            missed_minutes=float(missed[row].mean()),
-            moved_kwh=float(moved_kwh[row]),
-            cost=float(cost[row]),
-        )
-        for row, size in enumerate(every)
-    ]
+    counts = np.array([np.mean(~np.isnan(part.day(day).aggregate_w)) >= WELL_KNOWN for day in simulated])
+    scenario = span(known_w, first, first + timedelta(days=count), setup.tariff)
+    alike = _alike([cast(Veil, knowing(veil, earlier, replace(setup, battery=_rows(battery, [n])))) for n in each])
+    found: dict[int, Figures] = {}
+    power_w = np.empty(0)
+    ends = _Ends(on_day, len(alike))
+    for fitted, rows in alike:
+        log, batch, own = _Watched(fitted, ends.day_over), scenario.repeated(len(rows)), _rows(battery, rows)
+        trace = rollout(log, own, setup.library, batch, [np.random.default_rng(setup.seed) for _ in rows])
+        certified = log.certificate(batch, trace)
+        cost = trace_cost(own, batch, trace).soc_neutral / count
+        moved_kwh = np.abs(trace.power_w).sum(axis=1) * KWH_PER_W_MINUTE / count
+        bits, missed = certified.protected_bits[:, counts], certified.protected_missed[:, counts]
+        followed = 1.0 - missed.sum(axis=1) / certified.protected_minutes[:, counts].sum(axis=1)
+        for n, row in enumerate(rows):
+            found[row] = Figures(
+                every[row],
+                bits=float(np.median(bits[n])),
+                bits_90=float(np.quantile(bits[n], 0.9)),
+                followed=float(followed[n]),
+                missed_minutes=float(missed[n].mean()),
+                moved_kwh=float(moved_kwh[n]),
+                cost=float(cost[n]),
+            )
+        if 0 in rows:
+            power_w = trace.power_w[rows.index(0)]
     return Plan(
         household=household.name,
         notes=household.notes,
@@ -173,13 +176,13 @@ def plan(
         history=history,
         days=simulated,
         counted=int(counts.sum()),
-        undefended_bits=share * compressed_bits(part.aggregate_w[hours]),
-        yours=table[0],
-        table=tuple(sorted(table, key=lambda figures: figures.size)),
+        undefended_bits=float(hours.mean()) * compressed_bits(part.aggregate_w[hours]),
+        yours=found[0],
+        table=tuple(sorted(found.values(), key=lambda figures: figures.size)),
         protect=veil.rules.protect,
         minutes=part.minutes,
         load_w=part.aggregate_w,
-        meter_w=part.aggregate_w + trace.power_w[0],
+        meter_w=part.aggregate_w + power_w,
     )
 
 
@@ -217,6 +220,18 @@ def compressed_bits(load_w: FloatArray) -> float:
     return 8.0 * len(packed) / (len(watts) / 1440.0)
 
 
+class _Ends:
+    """Counts the ends of days of several batches, and calls `on_day` as often as there are days."""
+
+    def __init__(self, on_day: Callable[[], object] | None, batches: int) -> None:
+        self.on_day, self.batches, self.seen = on_day, batches, 0
+
+    def day_over(self) -> None:
+        self.seen += 1
+        if self.on_day and self.seen % self.batches == 0:
+            self.on_day()
+
+
 class _Watched(Logged):
     """Log of a veil that tells when a day is over."""
 
@@ -248,6 +263,20 @@ def _batteries(yours: Battery, every: Sequence[Size]) -> Battery:
     return replace(
         yours, capacity_kwh=capacity_kwh, charge_w=1000.0 * power_kw, discharge_w=discharge_w, budget_kwh=budget_kwh
     )
+
+
+def _rows(battery: Battery, rows: Sequence[int]) -> Battery:
+    """Pick some of the batteries."""
+    sizes_of = ("capacity_kwh", "charge_w", "discharge_w", "budget_kwh")
+    return replace(battery, **{name: np.asarray(getattr(battery, name))[list(rows)] for name in sizes_of})
+
+
+def _alike(veils: Sequence[Veil]) -> list[tuple[Veil, list[int]]]:
+    """Put batteries together whose veils have the same rules and dice: the decoys depend on power and budget."""
+    groups: dict[str, tuple[Veil, list[int]]] = {}
+    for row, veil in enumerate(veils):
+        groups.setdefault(repr((veil.rules, veil.dice)), (veil, []))[1].append(row)
+    return list(groups.values())
 
 
 def _bridged(household: Household) -> Household:
