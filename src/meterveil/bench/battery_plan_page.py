@@ -117,7 +117,7 @@ def doubts(plan: Plan) -> list[str]:
     if plan.protect:
         notes.append(
             f"only {spoken_hours(plan.protect)} is protected: bits and missed minutes are those of these hours; in the "
-            "others the battery rests and the meter shows the load"
+            "others the battery rests and the meter shows the load, and what a reader finds is counted all day"
         )
     if not plan.history:
         notes.append(
@@ -161,7 +161,9 @@ def plan_page(plan: Plan, command: str, read: Section | None = None) -> str:
         ),
         Section("How this is computed", html="".join(f"<p>{html.escape(part)}</p>" for part in _method(plan))),
     ]
-    return page(f"A battery for {plan.household}", sections, "\n".join(answers(plan)))
+    hours = f", protected from {spoken_hours(plan.protect)}" if plan.protect else ""
+    first = [f"{doubts(plan)[0].capitalize()}."] if plan.protect else []
+    return page(f"A battery for {plan.household}{hours}", sections, "\n".join([*first, *answers(plan)]))
 
 
 def describe(size: Size) -> str:
