@@ -162,7 +162,7 @@ def plan_page(plan: Plan, command: str, read: Section | None = None) -> str:
         Section("How this is computed", html="".join(f"<p>{html.escape(part)}</p>" for part in _method(plan))),
     ]
     hours = f", protected from {spoken_hours(plan.protect)}" if plan.protect else ""
-    first = [f"{doubts(plan)[0].capitalize()}."] if plan.protect else []
+    first = [sentences(doubts(plan)[:1])] if plan.protect else []
     return page(f"A battery for {plan.household}{hours}", sections, "\n".join([*first, *answers(plan)]))
 
 
