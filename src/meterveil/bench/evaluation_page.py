@@ -166,15 +166,7 @@ def _sections(result: Result) -> list[Section]:
 
 def _cells(result: Result) -> dict[str, str]:
     cells = {"defence": result.defence.name}
-    if fixed := result.cases.get("fixed"):
-        papers = _papers_figures(result)
-        for metric, words in (("rmse", "RMSE Inc. %"), ("f1", "F1 Red. %")):
-            cells[words] = _number(headline(fixed, metric), 1)
-            if HEADLINES[metric] in papers:
-                cells[f"paper's {words}"] = f"{papers[HEADLINES[metric]]:.1f}"
-        for metric, words in (("rmse", "RMSE sig."), ("f1", "F1 sig.")):
-            cells[words] = "{}/{}".format(*significant(fixed, metric))
-    for threat, cases in result.cases.items():
+    for threat, cases in sorted(result.cases.items()):  # adaptive attackers, which count, come first
         most = strongest(cases, result.prior, BEST_F1)
         cells[f"{threat} F1"] = _number(most.masked, 2)
         percent = Estimate(*(100 * part for part in most.leak))
@@ -192,6 +184,14 @@ def _cells(result: Result) -> dict[str, str]:
         ("neutral cost a day", physical.soc_neutral_cost, 3),
     ):
         cells[words] = _number(estimate(by_day.mean(axis=0)[None], mean), digits)
+    if fixed := result.cases.get("fixed"):
+        papers = _papers_figures(result)
+        for metric, words in (("rmse", "RMSE Inc. %"), ("f1", "F1 Red. %")):
+            cells[words] = _number(headline(fixed, metric), 1)
+            if HEADLINES[metric] in papers:
+                cells[f"paper's {words}"] = f"{papers[HEADLINES[metric]]:.1f}"
+        for metric, words in (("rmse", "RMSE sig."), ("f1", "F1 sig.")):
+            cells[words] = "{}/{}".format(*significant(fixed, metric))
     return cells
 
 
