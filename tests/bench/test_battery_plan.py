@@ -19,6 +19,7 @@ from meterveil.data.load import load
 from meterveil.data.simulation import Setup, figures
 from meterveil.data.synthetic import decoy_library
 from meterveil.defenders.veil.policy import Veil
+from meterveil.errors import InputError
 
 OTHERS = [Size(1.0, 1.0, 2.0), Size(8.0, 4.0, 16.0)]
 SETUP = Setup(decoy_library(), Battery(capacity_kwh=4.0, discharge_w=3000.0))
@@ -99,6 +100,15 @@ def test_of_protected_hours_only_their_bits_and_minutes_count(home, planned):
     assert rows(evenings, [])[1][3] == "360"
     assert "only 17:00-23:00 is protected" in doubts(evenings)[0]
     assert "bits from 17:00-23:00 on a usual day" in answers(evenings)[1]
+
+
+def test_protected_hours_without_a_reading_are_refused_by_plan_and_simulate(home):
+    tea_time = Veil(Rules(protect=((1020, 1080),)))
+    gap = replace(home, aggregate_w=np.where(home.minutes.hour == 17, np.nan, home.aggregate_w))
+    with pytest.raises(InputError, match="no reading in the protected hours"):
+        plan(gap, SETUP, days=2, others=OTHERS, veil=tea_time)
+    with pytest.raises(InputError, match="no reading in the protected hours"):
+        simulate(gap, "veil", gap.days()[-1], 1, SETUP, policy=tea_time)
 
 
 def test_no_battery_of_the_market_is_wildly_powerful_for_its_size():

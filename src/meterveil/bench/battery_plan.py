@@ -11,7 +11,7 @@ from typing import NamedTuple, cast
 import numpy as np
 import pandas as pd
 
-from meterveil.bench.simulation import HISTORY_DAYS, first_day
+from meterveil.bench.simulation import HISTORY_DAYS, first_day, protected_minutes
 from meterveil.core.arrays import KWH_PER_W_MINUTE, FloatArray
 from meterveil.core.battery import Battery
 from meterveil.core.executor import Command
@@ -140,9 +140,7 @@ def plan(
     battery, each = _batteries(setup.battery, every), range(len(every))
     earlier = [household.between(history[0], first)] if history else []
     veil = veil or Veil()
-    hours = veil.rules.protected(60 * part.minutes.hour.to_numpy() + part.minutes.minute.to_numpy())
-    if np.isnan(part.aggregate_w[hours]).all():
-        raise InputError(f"{household.name} has no reading in the protected hours; choose other hours or days")
+    hours = protected_minutes(veil, part)
     counts = np.array([np.mean(~np.isnan(part.day(day).aggregate_w)) >= WELL_KNOWN for day in simulated])
     scenario = span(known_w, first, first + timedelta(days=count), setup.tariff)
     alike = _alike([cast(Veil, knowing(veil, earlier, replace(setup, battery=_rows(battery, [n])))) for n in each])

@@ -54,6 +54,8 @@ def simulate(
     logged = Logged(acting) if isinstance(acting, Veil) else None
     recorder = _Recorder(logged or acting, on_day)
     part = household.between(start, end)
+    if logged:
+        protected_minutes(logged.veil, part)
     _, scenario, trace = mask(recorder, setup, part, [rng or np.random.default_rng(setup.seed)])
     requested_w, decoy = _requested(setup.library, recorder, trace.load_w[0])
     certified = logged.certificate(scenario, trace) if logged else None
@@ -73,6 +75,14 @@ def simulate(
         decoy=decoy,
         certificate=certified,
     )
+
+
+def protected_minutes(veil: Veil, part: Household) -> BoolArray:
+    """Mark the minutes whose hours a veil protects, (minute,); refuse days that have no reading in them."""
+    is_protected = veil.rules.protected(60 * part.minutes.hour.to_numpy() + part.minutes.minute.to_numpy())
+    if np.isnan(part.aggregate_w[is_protected]).all():
+        raise InputError(f"{part.name} has no reading in the protected hours; choose other hours or days")
+    return is_protected
 
 
 def _veil_notes(veil: Veil, certified: Certificate) -> Iterator[str]:
