@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from itertools import pairwise
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 import torch
@@ -50,7 +50,11 @@ class _Block(nn.Module):
 
 
 class UNet(nn.Module):
-    """U-Net along the day: four resolutions from a minute to 48, with a head for state and one for power."""
+    """U-Net along the day: four resolutions from a minute to 48, with heads for the state and for the power.
+
+    The power is an expectation: power in use times the probability of use, plus what is drawn out of use. Learned
+    apart from the state, the power of a rare appliance stays near zero.
+    """
 
     def __init__(self, channels: int, targets: int, width: int) -> None:
         super().__init__()
@@ -65,8 +69,10 @@ class UNet(nn.Module):
         self.last = _Block(width, width)
         self.state = nn.Conv1d(width, targets, 1)
         self.power = nn.Conv1d(width, targets, 1)
-        for part in self.state.parameters():
+        self.power_in_use = nn.Conv1d(width, targets, 1)
+        for part in (p for head in (self.state, self.power, self.power_in_use) for p in head.parameters()):
             nn.init.zeros_(part)
+        nn.init.ones_(cast(Tensor, self.power_in_use.bias))
 
     def forward(self, inputs: Tensor, odds: Tensor) -> tuple[Tensor, Tensor]:
         """Return log-odds of each target being on, and its power as a multiple of the usual one."""
@@ -80,7 +86,8 @@ class UNet(nn.Module):
             beside = levels.pop()
             x = up(F.interpolate(narrow(x), size=beside.shape[-1]) + beside)
         x = self.last(x)[..., :length]
-        return self.state(x) + odds, self.power(x)
+        state = self.state(x) + odds
+        return state, self.power(x) + torch.sigmoid(state) * self.power_in_use(x)
 
 
 def loss_of(network: nn.Module, examples: Examples) -> Tensor:
