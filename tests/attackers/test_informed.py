@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
+import torch
 
 from meterveil.attackers import informed
-from meterveil.attackers.day_network import following_channels
+from meterveil.attackers.day_network import UNet, following_channels
 from meterveil.attackers.drawn_days import meter_of_days
 from meterveil.attackers.fitting import adaptive, load
 from meterveil.attackers.informed import Informed
@@ -85,6 +86,25 @@ def test_each_validation_day_is_decided_by_the_threshold_of_the_others():
     steady, other = (informed._option(1.0, logit, truth, seen, day) for logit in (shown, drifting))
     assert steady.f1 == 1.0
     assert other.f1 < 0.6
+
+
+def test_the_power_of_networks_is_used_only_where_it_gains_on_days_that_did_not_choose_its_share():
+    day = np.repeat(np.arange(6), 2)
+    wanted = np.full((12, 8), -0.1)  # habits expect a little all day
+    wanted[day == 0, :4] = 0.9  # an appliance that runs on one of six days
+    assert informed._share_of_power(0.5 * wanted, wanted, day) == 1.0
+    assert informed._share_of_power(2.0 * wanted, wanted, day) == pytest.approx(0.5)
+    lucky = np.where((day == 0)[:, None], wanted, np.where((day == 3)[:, None], 0.8, 0.0))
+    assert np.sum(lucky * wanted) > 0.0  # a share of it has a smaller error on the days that choose it
+    assert informed._share_of_power(lucky, wanted, day) == 0.0
+    assert informed._share_of_power(np.zeros_like(wanted), wanted, day) == 0.0
+
+
+def test_an_untrained_network_expects_what_habits_tell():
+    odds = torch.tensor([-9.0, 0.0, 2.0]).reshape(1, 3, 1).expand(2, 3, 96)
+    state, power = UNet(channels=4, targets=3, width=8)(torch.randn(2, 4, 96), odds)
+    torch.testing.assert_close(state, odds)
+    torch.testing.assert_close(power, torch.sigmoid(odds))
 
 
 def test_a_day_is_read_with_the_one_that_follows_it(home):
