@@ -103,12 +103,12 @@ def test_of_protected_hours_only_their_bits_and_minutes_count(home, planned):
 
 
 def test_protected_hours_without_a_reading_are_refused_by_plan_and_simulate(home):
-    tea_time = Veil(Rules(protect=((1020, 1080),)))
+    an_hour = Veil(Rules(protect=((1020, 1080),)))
     gap = replace(home, aggregate_w=np.where(home.minutes.hour == 17, np.nan, home.aggregate_w))
     with pytest.raises(InputError, match="no reading in the protected hours"):
-        plan(gap, SETUP, days=2, others=OTHERS, veil=tea_time)
+        plan(gap, SETUP, days=2, others=OTHERS, veil=an_hour)
     with pytest.raises(InputError, match="no reading in the protected hours"):
-        simulate(gap, "veil", gap.days()[-1], 1, SETUP, policy=tea_time)
+        simulate(gap, "veil", gap.days()[-1], 1, SETUP, policy=an_hour)
 
 
 def test_no_battery_of_the_market_is_wildly_powerful_for_its_size():

@@ -362,11 +362,6 @@ LESS_EFFORT = {
     "as_published, ukdale house 1, paper, fixed": {"seeds": 3},
     "as_published, redd house 2, paper, fixed": {"seeds": 3},
     **{f"ours_adaptive, ukdale house 1, {days}, adaptive": {"seeds": 2} for days in ("held_out", "paper")},
-    **{
-        f"{name}, redd house 2, {days}, adaptive": {"seeds": 2}
-        for name in ("ddql_flat", "ddql_mi")
-        for days in ("held_out", "paper")
-    },
 }
 """Cells that were measured with fewer trainings, as docs/defences.md, fidelity.md and learned-defence.md say."""
 

@@ -52,8 +52,8 @@ class _Block(nn.Module):
 class UNet(nn.Module):
     """U-Net along the day: four resolutions from a minute to 48, with heads for the state and for the power.
 
-    The power is an expectation: power in use times the probability of use, plus what is drawn out of use. Learned
-    apart from the state, the power of a rare appliance stays near zero.
+    The power is an expectation: a base power, plus the probability of use times what use adds to it. A power that is
+    learned apart from the state stays near zero for rare appliances.
     """
 
     def __init__(self, channels: int, targets: int, width: int) -> None:

@@ -327,9 +327,10 @@ def _option(share: float, logit: FloatArray, truth: BoolArray, seen: BoolArray, 
 
 
 def _share_of_power(away: FloatArray, wanted: FloatArray, day: IntArray) -> float:
-    """Return the share of the networks with the least square error; 0 unless they gain on days it was not chosen on.
+    """Return the share of the networks with the least square error, or 0 if it gains nothing beyond chance.
 
-    Both are (batch, minute), as differences to what the prior expects; `day` is the number of each row.
+    The gain of each day is measured with the share of the other days. `away` and `wanted`, (batch, minute), are
+    differences to what the prior expects; `day` is the number of each row.
     """
     number = np.unique(day, return_inverse=True)[1]
     products, squares = (np.bincount(number, np.sum(away * part, axis=1)) for part in (wanted, away))

@@ -78,10 +78,11 @@ def simulate(
 
 
 def protected_minutes(veil: Veil, part: Household) -> BoolArray:
-    """Mark the minutes whose hours a veil protects, (minute,); refuse days that have no reading in them."""
+    """Mark the minutes that a veil protects, (minute,); raise an error if none of them has a reading."""
     is_protected = veil.rules.protected(60 * part.minutes.hour.to_numpy() + part.minutes.minute.to_numpy())
     if np.isnan(part.aggregate_w[is_protected]).all():
-        raise InputError(f"{part.name} has no reading in the protected hours; choose other hours or days")
+        where = "the protected hours; choose other hours or days" if veil.rules.protect else "these days; choose others"
+        raise InputError(f"{part.name} has no reading in {where}")
     return is_protected
 
 
