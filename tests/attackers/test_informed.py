@@ -98,6 +98,7 @@ def test_the_power_of_networks_is_used_only_where_it_gains_on_days_that_did_not_
     assert np.sum(lucky * wanted) > 0.0  # a share of it has a smaller error on the days that choose it
     assert informed._share_of_power(lucky, wanted, day) == 0.0
     assert informed._share_of_power(np.zeros_like(wanted), wanted, day) == 0.0
+    assert informed._share_of_power(wanted[:2], wanted[:2], day[:2]) == 1.0  # a single day
     assert informed._is_beyond_chance(np.array([1.0, 0.0, 0.0, 0.0, 0.0, 0.0]))  # a whole standard error
     assert not informed._is_beyond_chance(np.array([1.0, -0.7, 0.0, 0.0, 0.0, 0.0]))
 

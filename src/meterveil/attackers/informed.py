@@ -329,8 +329,8 @@ def _option(share: float, logit: FloatArray, truth: BoolArray, seen: BoolArray, 
 def _share_of_power(away: FloatArray, wanted: FloatArray, day: IntArray) -> float:
     """Return the share of the networks with the least square error, or 0 if it gains nothing beyond chance.
 
-    The gain of each day is measured with the share of the other days. `away` and `wanted`, (batch, minute), are
-    differences to what the prior expects; `day` is the number of each row.
+    The gain of each day is measured with the share of the other days, where there are any. `away` and `wanted`,
+    (batch, minute), are differences to what the prior expects; `day` is the number of each row.
     """
     number = np.unique(day, return_inverse=True)[1]
     products, squares = (np.bincount(number, np.sum(away * part, axis=1)) for part in (wanted, away))
@@ -338,9 +338,10 @@ def _share_of_power(away: FloatArray, wanted: FloatArray, day: IntArray) -> floa
     def share(product: FloatArray, square: FloatArray) -> FloatArray:
         return np.clip(product / np.maximum(square, 1e-12), 0.0, 1.0)
 
-    of_others = share(products.sum() - products, squares.sum() - squares)
+    of_all = share(products.sum(), squares.sum())
+    of_others = share(products.sum() - products, squares.sum() - squares) if len(products) > 1 else of_all
     gain = 2.0 * of_others * products - of_others**2 * squares
-    return float(share(products.sum(), squares.sum())) if _is_beyond_chance(gain) else 0.0
+    return float(of_all) if _is_beyond_chance(gain) else 0.0
 
 
 def _is_beyond_chance(gain: FloatArray) -> bool:
