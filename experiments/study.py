@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Mapping, Sequence
+import fcntl
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +59,23 @@ def record(
 ) -> None:
     """Write figures into the table of a study in place of those with the same keys."""
     fresh = pd.DataFrame(list(figures)).assign(run=key)
+    with _locked(folder):
+        _replace_figures(folder, name, fresh, Run(key, settings, commit=current_commit()), keys)
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Wait until no other study writes to the folder: two processes may measure at the same time."""
+    folder.mkdir(parents=True, exist_ok=True)
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _replace_figures(folder: Path, name: str, fresh: pd.DataFrame, run: Run, keys: Sequence[str]) -> None:
     path = folder / f"{STUDY}{name}.csv"
     known = read(folder, name) if path.exists() else fresh.iloc[:0]
     measured = set(zip(*(fresh[column] for column in keys), strict=True))
@@ -65,7 +85,7 @@ def record(
     table = table.reindex(columns=[column for column in COLUMNS if column in table or column not in OPTIONAL])
     order = [column for column in ("dataset", "row", "meter", "metric", "x") if column in table]
     text = table.sort_values(order, kind="stable").to_csv(index=False, float_format=f"%.{DIGITS}g")
-    runs = read_runs(folder) | {key: Run(key, settings, commit=current_commit())}
+    runs = read_runs(folder) | {run.key: run}
     outputs.write_all({path: outputs.text_writer(text), folder / RUNS: outputs.text_writer(runs_text(runs.values()))})
 
 

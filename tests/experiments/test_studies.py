@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from joblib import Parallel, delayed
 
 from experiments import battery_chart, battery_hours, study, training_observations, untrained_defences
 from experiments.decisions import Played
@@ -60,6 +61,15 @@ def test_a_table_replaces_the_figures_of_the_same_row_and_keeps_its_run(tmp_path
     assert read_runs(tmp_path)["battery_hours_redd_flat"].settings == {"plays": 5}
     with pytest.raises(InputError, match="run the study"):
         study.read(tmp_path, "alignment")
+
+
+def test_studies_that_record_at_the_same_time_lose_no_figure(tmp_path):
+    def record(number):
+        study.record(tmp_path, "crossing", f"run_{number}", [{"dataset": "redd", "row": f"{number}", "value": 1.0}], {})
+
+    Parallel(n_jobs=2)(delayed(record)(number) for number in range(8))
+    assert set(study.read(tmp_path, "crossing")["row"]) == {f"{number}" for number in range(8)}
+    assert set(read_runs(tmp_path)) == {f"run_{number}" for number in range(8)}
 
 
 def test_a_battery_that_only_charges_fills_up_and_spends_its_budget(house):
