@@ -78,7 +78,7 @@ def test_the_page_is_made_from_the_recorded_figures(tmp_path, monkeypatch):
 def test_the_table_of_fits_names_what_each_reads_better_than_habits():
     f1 = {"prior": (0.2, 0.05), "informed": (0.5, 0.06)}
     rows = [
-        {"dataset": "refit_2", "x": fit, "attacker": attacker, "metric": metric, "value": value}
+        {"dataset": "refit_2", "row": "veil", "x": fit, "attacker": attacker, "metric": metric, "value": value}
         for fit in (1.0, 2.0)
         for attacker, (dishwasher, kettle) in f1.items()
         for metric, value in {
@@ -90,8 +90,8 @@ def test_the_table_of_fits_names_what_each_reads_better_than_habits():
         }.items()
     ]
     first, second = refits.page_table(pd.DataFrame(rows)).splitlines()[2:]
-    assert first == "| REFIT 2 | 1 | dishwasher 0.50 (0.20) | 0.28 | 0.12 | 6% |"
-    assert second.startswith("| REFIT 2 | 2 | none |")
+    assert first == "| REFIT 2 | `veil` | 1 | dishwasher 0.50 (0.20) | 0.28 | 0.12 | 6% |"
+    assert second.startswith("| REFIT 2 | `veil` | 2 | none |")
 
 
 def test_the_veil_that_is_read_knows_the_earlier_days_of_its_house(monkeypatch):
