@@ -1,9 +1,10 @@
 """Measure what a meter tells about the people in a house: `python -m experiments.behaviour --houses ukdale_1`.
 
 Makes results/study_behaviour.csv: uses of the kettle, the first and last activity of the day, the evening meal and
-absence, read by an attacker that knows the defence (D17), beside what habits tell. `--meters` are the readings that
-the attacker sees; with a meter of one minute the fits are those of `meterveil reproduce --table informed`. The tables
-and pictures of docs/behaviour.md are made from this study, `seconds` and `crossing`; `--picture` only makes them.
+absence, read by an attacker that knows the defence (D17), beside what habits tell. Absence is also read from the energy
+of the day. `--meters` are the readings that the attacker sees; with a meter of one minute the fits are those of
+`meterveil reproduce --table informed`. The tables and pictures of docs/behaviour.md are made from this study, `seconds`
+and `crossing`; `--picture` only makes them.
 """
 
 from __future__ import annotations
@@ -75,7 +76,11 @@ def measure(options: argparse.Namespace) -> None:
             trial, houses = house_trial(house, data_folder(options.data))
             for defence in defences:
                 labels = {"dataset": house, "row": defence.name, "meter": meter}
-                rows = reading.figures(reading.read(trial, houses, defence, setup, options.epochs), **labels)
+                if options.energy:
+                    answers = reading.read_energy(trial, houses, defence, setup)
+                else:
+                    answers = reading.read(trial, houses, defence, setup, options.epochs)
+                rows = reading.figures(answers, **labels)
                 reading.record(options, NAME, trial, defence, setup, rows)
 
 
@@ -155,7 +160,8 @@ def make_page(options: argparse.Namespace) -> None:
 
 
 def _figure(table: pd.DataFrame, row: str, series: str | None, title: str) -> go.Figure:
-    read = table[(table["attacker"] == "informed") & table["metric"].isin(list(PANELS))]
+    most = _strongest(table)
+    read = most[most["metric"].isin(list(PANELS))]
     order = {name: n for n, name in enumerate([*DEFENCES, *METERS])}
     parts = sorted(read.to_dict("records"), key=lambda part: (order.get(part[row], 99), order.get(part["row"], 99)))
     answers = [
@@ -175,13 +181,20 @@ def _figure(table: pd.DataFrame, row: str, series: str | None, title: str) -> go
 
 def _by_defence(table: pd.DataFrame) -> list[tuple[str, dict[str, float]]]:
     """List the figures of each defence, metric -> value, in order, and those of habits alone."""
-    read = table[table["attacker"] == "informed"] if "attacker" in table else table
+    read = _strongest(table) if "attacker" in table else table
     names = sorted(set(read["row"]), key=lambda name: (*DEFENCES, name).index(name))
     parts = {f"`{name}`": read[read["row"] == name] for name in names}
     if "attacker" in table:
         habits = table[table["attacker"] == "prior"]
         parts["habits alone"] = habits[habits["row"] == names[0]] if names else habits
     return [(name, dict(zip(part["metric"], part["value"], strict=True))) for name, part in parts.items()]
+
+
+def _strongest(table: pd.DataFrame) -> pd.DataFrame:
+    """Keep the attackers that look at the meter, and of two that answer a question the one that is right more often."""
+    read = table[table["attacker"] != reading.PRIOR].sort_values("value", kind="stable", na_position="first")
+    labels = [column for column in ("dataset", "row", "meter", "metric") if column in read]
+    return read.drop_duplicates(labels, keep="last").sort_index()
 
 
 def _minutes_text(figures: Mapping[str, float], state: str) -> str:
@@ -195,6 +208,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--meters", nargs="+", default=["1 min"], choices=list(METERS))
     parser.add_argument("--defences", nargs="+", default=list(DEFENCES))
     parser.add_argument("--epochs", type=int, help="shorter training of the attacker")
+    parser.add_argument("--energy", action="store_true", help="only the reader of a day's energy, which needs no fit")
     options = parser.parse_args(arguments)
     make_page(options) if options.picture else measure(options)
 

@@ -36,13 +36,16 @@ from meterveil.data.simulation import Resolution, Setup
 from meterveil.defenders.defence import Defence
 from meterveil.defenders.none import NoDefence
 
-INFORMED, PRIOR = "informed", "prior"
-KEYS = ("dataset", "row", "meter")
+INFORMED, PRIOR, ENERGY = "informed", "prior", "energy"
+"""Attackers; `energy` adds up the readings of a day and only tells whether anybody was at home."""
+KEYS = ("dataset", "row", "meter", "attacker")
 """Columns that say which figures a measurement replaces."""
 SEEDS = 2
 """Draws of a defence's random numbers on the test days."""
 EVENTS = ("kettle", "microwave")
 """Appliances whose single uses are counted, found within two minutes."""
+NIGHT = slice(2 * 60, 5 * 60)
+"""Minutes in which a house with people uses about as much as an empty one."""
 CLOSE_MINUTES = 15
 """Error of a time of day that counts as close."""
 
@@ -71,9 +74,8 @@ def read(
     Of a defence with several trainings the first one is read. It knows the training days of the house, as in an
     evaluation; the training days of other houses tell it nothing. `epochs` shortens the training.
     """
-    training, home = trial.training_households(houses), houses[trial.test.key]
-    history = [part for part in training if part.name == home.name]
-    first = replace(defence, policies=defence.policies[:1]).knowing(history, setup)
+    training = trial.training_households(houses)
+    first, copies = _masked(trial, houses, defence, setup)
     policy = first.policies[0]
     data = (training, trial.fitted, trial.seed)
     fitted = fit([PRIOR], *data, workers=1)
@@ -81,18 +83,18 @@ def read(
         fitted |= fit([INFORMED], *data, workers=1, epochs=epochs)
     else:
         fitted |= adaptive([INFORMED], *data, policy, setup, workers=1, epochs=epochs)
-    masked = mask_test_days(trial, home, first, setup, SEEDS)
-    copies = [masked.days[number] for number in sorted(set(masked.same_as))]
     prior = cast(Prior, fitted[PRIOR])
     usual = {name: usual_of(training, name) for name in QUESTIONS}
     answers: dict[str, dict[str, Answer]] = {}
     for name, attacker in fitted.items():
-        draws = [ask(Reader(attacker, prior, usual), days, trial.targets) for days in copies]
-        answers[name] = {
-            metric: answer._replace(by_day=np.mean([draw[metric].by_day for draw in draws], axis=0))
-            for metric, answer in draws[0].items()
-        }
-    return answers
+        answers[name] = _mean_of([ask(Reader(attacker, prior, usual), days, trial.targets) for days in copies])
+    return answers | _read_energy(training, copies, trial.targets)
+
+
+def read_energy(trial: Trial, houses: Houses, defence: Defence, setup: Setup) -> dict[str, dict[str, Answer]]:
+    """Let the attacker that adds up the readings of a day read the test days; it needs no fit."""
+    _, copies = _masked(trial, houses, defence, setup)
+    return _read_energy(trial.training_households(houses), copies, trial.targets)
 
 
 def ask(reader: Reader, days: Sequence[Household], targets: Sequence[str]) -> dict[str, Answer]:
@@ -115,9 +117,7 @@ def ask(reader: Reader, days: Sequence[Household], targets: Sequence[str]) -> di
         answers[f"{question}_close"] = Answer(np.where(np.isnan(error), np.nan, error <= CLOSE_MINUTES)[None], mean)
         if question == "first_activity":
             home, called_home = ~np.isnan(true), is_there >= 1.0 - EMPTY_SHARE
-            known = ~np.isnan(guessed)
-            rows = np.array([~home & ~called_home & known, ~home & known, home & called_home & known, home & known])
-            answers["absence_accuracy"] = Answer(rows.astype(float), _balanced)
+            answers["absence_accuracy"] = _absence(home, called_home, ~np.isnan(guessed))
     return answers
 
 
@@ -141,11 +141,11 @@ def record(
     rows: Sequence[Mapping[str, Any]],
 ) -> None:
     """Write the rows of one defence into the table of a study."""
+    is_fitted = any(row["attacker"] == INFORMED for row in rows)
     settings = {
         **trial.settings,
         **defence.settings,
-        "attacker_version": version_of(INFORMED),
-        "epochs": options.epochs,
+        **({"attacker_version": version_of(INFORMED), "epochs": options.epochs} if is_fitted else {"attacker": ENERGY}),
         "battery": battery_label(setup.battery),
         "library": setup.library.digest()[:12],
         "resolution": [setup.resolution.minutes, setup.resolution.step_w],
@@ -160,14 +160,70 @@ def detected(part: str, counts: FloatArray) -> float:
     return float(getattr(detection(Counts(*counts)), part))
 
 
+def energy_of_an_empty_day(training: Sequence[Household]) -> float:
+    """Return the mean power in watts below which a day counts as empty: between the usual night and the usual day.
+
+    A home battery stores less than a house uses in a day, so no defence changes this mean by much, or for long.
+    """
+    days_w = [day.aggregate_w for day in _whole_days(training)]
+    night_w, usual_w = np.nanmedian([np.nanmean(day_w[NIGHT]) for day_w in days_w]), np.nanmean(days_w)
+    return float(night_w + usual_w) / 2.0
+
+
+def _read_energy(
+    training: Sequence[Household], copies: Sequence[Sequence[Household]], targets: Sequence[str]
+) -> dict[str, dict[str, Answer]]:
+    asked, below_w = QUESTIONS["first_activity"], energy_of_an_empty_day(training)
+    names = [name for name in asked.appliances if name in targets]
+    if not names:
+        return {}
+    draws = []
+    for days in copies:
+        known = np.array([len(day.minutes) == DAY and not np.isnan(day.aggregate_w).all() for day in days])
+        home = np.array([bool(np.any(asked.inside(_in_use(day, names)))) for day in days])
+        mean_w = np.array(
+            [np.nanmean(day.aggregate_w) if there else 0.0 for day, there in zip(days, known, strict=True)]
+        )
+        draws.append({"absence_accuracy": _absence(home, mean_w >= below_w, known)})
+    return {ENERGY: _mean_of(draws)}
+
+
+def _masked(
+    trial: Trial, houses: Houses, defence: Defence, setup: Setup
+) -> tuple[Defence, list[tuple[Household, ...]]]:
+    """Return the first training of a defence, which knows its house, and the different draws of its test days."""
+    home = houses[trial.test.key]
+    history = [part for part in trial.training_households(houses) if part.name == home.name]
+    first = replace(defence, policies=defence.policies[:1]).knowing(history, setup)
+    masked = mask_test_days(trial, home, first, setup, SEEDS)
+    return first, [masked.days[number] for number in sorted(set(masked.same_as))]
+
+
+def _mean_of(draws: Sequence[Mapping[str, Answer]]) -> dict[str, Answer]:
+    """Average the answers of several draws, day by day."""
+    return {
+        metric: answer._replace(by_day=np.mean([draw[metric].by_day for draw in draws], axis=0))
+        for metric, answer in draws[0].items()
+    }
+
+
+def _absence(home: BoolArray, called_home: BoolArray, known: BoolArray) -> Answer:
+    rows = np.array([~home & ~called_home & known, ~home & known, home & called_home & known, home & known])
+    return Answer(rows.astype(float), _balanced)
+
+
 def usual_of(training: Sequence[Household], question: str) -> FloatArray:
     """Return the probability of each time that answers a question, from the training days."""
     asked = QUESTIONS[question]
-    days = [household.day(day) for household in training for day in household.days()]
-    whole = [day for day in days if len(day.minutes) == DAY and not np.isnan(day.aggregate_w).all()]
+    whole = _whole_days(training)
     names = [name for name in asked.appliances if name in whole[0].appliances_w]
     steps = np.array([steps_until(asked.inside(_in_use(day, names))) for day in whole])
     return usual_times(steps, asked.end - asked.begin)
+
+
+def _whole_days(households: Sequence[Household]) -> list[Household]:
+    days = [household.day(day) for household in households for day in household.days()]
+    return [day for day in days if len(day.minutes) == DAY and not np.isnan(day.aggregate_w).all()]
 
 
 def _uses(prediction: Prediction, day: Household, name: str) -> Counts:

@@ -33,6 +33,24 @@ def test_the_attacker_answers_no_worse_than_its_prior_without_a_network():
     assert {row["n_days"] for row in rows} == {7}
 
 
+@pytest.mark.parametrize(("name", "least"), [("none", 1.0), ("veil", 0.8)])
+def test_the_energy_of_a_day_tells_an_empty_house_whatever_the_defence(name, least):
+    home = replace(household(np.random.default_rng(0), days=10).select(TARGETS), name="home")
+    empty = slice(-3 * 1440, None)  # a battery that fills up may hide the first of these days
+    aggregate_w, appliances_w = home.aggregate_w.copy(), {part: home.appliances_w[part].copy() for part in TARGETS}
+    aggregate_w[empty] = np.nanmedian(home.day(home.days()[0]).aggregate_w[reading.NIGHT])
+    for power_w in appliances_w.values():
+        power_w[empty] = 0.0
+    home = replace(home, aggregate_w=aggregate_w, appliances_w=appliances_w)
+    days = home.days()
+    known, read = HouseDays("synthetic", 1, days[:4]), HouseDays("synthetic", 1, days[4:])
+    trial = Trial((known,), read, TARGETS, "x")
+    answers = reading.read_energy(trial, {read.key: home}, find_defence(name), Setup(decoy_library()))
+    [row] = reading.figures(answers, dataset="x", row=name)
+    assert (row["attacker"], row["metric"]) == ("energy", "absence_accuracy")
+    assert row["value"] >= least
+
+
 def test_a_battery_that_acts_once_a_minute_hides_no_use_from_a_meter_of_one_second():
     home = seconds.synthetic_home(0, days=4)
     setup = Setup(decoy_library())
@@ -64,6 +82,8 @@ def test_the_page_is_made_from_the_recorded_figures(tmp_path, monkeypatch):
         ]
         labelled = [{**row, "meter": meter, "note": "learned from ukdale 2"} for row in rows]
         study.record(tmp_path, "behaviour", "b", labelled, {}, reading.KEYS)
+    energy = {"attacker": "energy", "metric": "absence_accuracy", "value": 0.81, "meter": "1 min"}
+    study.record(tmp_path, "behaviour", "e", [{**rows[0], **energy}], {}, reading.KEYS)
     study.record(tmp_path, "crossing", "c", rows, {})
     by_second = [{"dataset": "synthetic", "row": "none", "meter": "1 s", "metric": "kettle_use_f1", "value": 0.9}]
     study.record(tmp_path, "seconds", "s", by_second, {})
@@ -71,6 +91,7 @@ def test_the_page_is_made_from_the_recorded_figures(tmp_path, monkeypatch):
     text = page.read_text()
     assert "old" not in text
     assert "| uses of the kettle found, F1 | 1 s | 0.90 |  |  |" in text
+    assert "| 81% |" in next(line for line in text.splitlines() if line.startswith("| UK-DALE 1 | `none`"))
     assert "| first activity, error in minutes | 30 min | 0 | 0 | 0 |" in text
     assert [len(figure.layout.annotations) for figure in saved] == [len(behaviour.PANELS)] * 2
 
