@@ -87,18 +87,19 @@ def conclusion(results: Sequence[Result]) -> str:
         words.append(
             f"Whatever the attacker, a day of its readings tells at most {np.median(certified.bits):.1f} bits (median)"
         )
-    undertrained = [name for name, score in f1.items() if round(score, 2) < round(routine, 2)]
-    if undertrained:
+    if undertrained := [name for name, score in f1.items() if score == routine]:
         words.append(
-            f"Readers of {' and '.join(undertrained)} get less than routine alone: they are undertrained, "
-            "which is no success of the defence"
+            f"The small readers of the demo got less than routine from {' and '.join(undertrained)}, which is no "
+            "success of a defence: routine counts there"
         )
-    words.append("The readers of the demo are small; stronger ones get more from a defence without a certificate")
+    words.append("Stronger readers get more from a defence without a certificate")
     return ". ".join(words) + "."
 
 
 def _f1(result: Result, threat: ThreatModel) -> float:
-    return float(strongest(result.cases[threat], result.prior, BEST_F1).masked.value)
+    """Return F1 of the best reader; one that knows the defence can always guess from routine (D17)."""
+    most = strongest(result.cases[threat], result.prior, BEST_F1)
+    return float(max(most.masked.value, most.prior) if threat == "adaptive" else most.masked.value)
 
 
 def _routine(results: Sequence[Result]) -> float:
