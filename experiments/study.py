@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import fcntl
-import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -59,20 +56,8 @@ def record(
 ) -> None:
     """Write figures into the table of a study in place of those with the same keys."""
     fresh = pd.DataFrame(list(figures)).assign(run=key)
-    with _locked(folder):
+    with outputs.locked(folder):
         _replace_figures(folder, name, fresh, Run(key, settings, commit=current_commit()), keys)
-
-
-@contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    """Wait until no other study writes to the folder: two processes may measure at the same time."""
-    folder.mkdir(parents=True, exist_ok=True)
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(descriptor)
 
 
 def _replace_figures(folder: Path, name: str, fresh: pd.DataFrame, run: Run, keys: Sequence[str]) -> None:

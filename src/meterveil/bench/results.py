@@ -186,7 +186,12 @@ def write(folder: Path, figures: Iterable[Figure], runs: Sequence[Run], replaced
     replaced by ones of less effort, see `check_effort`.
     """
     fresh = to_table(figures)
-    check_effort(folder, fresh, runs, replaced)
+    with outputs.locked(folder):
+        check_effort(folder, fresh, runs, replaced)
+        return _write_locked(folder, fresh, runs, replaced)
+
+
+def _write_locked(folder: Path, fresh: pd.DataFrame, runs: Sequence[Run], replaced: Collection[str]) -> list[Path]:
     texts: dict[Path, str] = {}
     for name, part in fresh.groupby(_file_names(fresh)):
         path = folder / str(name)

@@ -6,6 +6,7 @@ import errno
 import json
 import os
 import re
+import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -15,6 +16,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from meterveil.errors import InputError
+
+if sys.platform != "win32":
+    import fcntl
 
 GENERATOR = "meterveil"
 """Mark in everything that is written: generator of pages, format of JSON files, metadata of tables."""
@@ -49,6 +53,22 @@ def folder(path: Path, files: Iterable[str]) -> Path:
             )
         _check_place(path)
     return path
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Keep other processes from changing a folder between reading and writing its files; create it if it is missing."""
+    with writing(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+    if sys.platform == "win32":
+        yield
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def write_all(files: Mapping[Path, Callable[[Path], object]]) -> None:
