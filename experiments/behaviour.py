@@ -191,10 +191,12 @@ def _by_defence(table: pd.DataFrame) -> list[tuple[str, dict[str, float]]]:
 
 
 def _strongest(table: pd.DataFrame) -> pd.DataFrame:
-    """Keep the attackers that look at the meter, and of two that answer a question the one that is right more often."""
-    read = table[table["attacker"] != reading.PRIOR].sort_values("value", kind="stable", na_position="first")
-    labels = [column for column in ("dataset", "row", "meter", "metric") if column in read]
-    return read.drop_duplicates(labels, keep="last").sort_index()
+    """Keep the attackers that look at the meter; of the two that tell absence, the one that is right more often."""
+    read = table[table["attacker"] != reading.PRIOR]
+    absence = read[read["metric"] == "absence_accuracy"].sort_values("value", kind="stable", na_position="first")
+    labels = [column for column in ("dataset", "row", "meter") if column in read]
+    worse = absence.index[absence.duplicated(labels, keep="last")]
+    return read.drop(index=worse)
 
 
 def _minutes_text(figures: Mapping[str, float], state: str) -> str:

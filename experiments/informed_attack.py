@@ -18,6 +18,7 @@ from experiments import study
 from meterveil.attackers.registry import version_of
 from meterveil.bench.cases import BEST_F1, strongest
 from meterveil.bench.evaluate import Spec, evaluate, measure_undefended
+from meterveil.bench.metrics import UNDERTRAINED
 from meterveil.bench.trial import Trial, longer_training, own_house
 from meterveil.core.battery import Battery
 from meterveil.data.cache import key_of, library_versions
@@ -115,7 +116,8 @@ def _cell(values: pd.DataFrame, name: str, count: int) -> str:
     if (name, count, "f1") not in values.index:
         return ""
     f1, low, high = (values[column].loc[name, count, "f1"] for column in ("value", "low", "high"))
-    return f"{f1:.2f} [{low:.2f}, {high:.2f}], {values['value'].loc[name, count, 'f1_leak']:z.0%}"
+    leak = float(values["value"].loc[name, count, "f1_leak"])
+    return f"{f1:.2f} [{low:.2f}, {high:.2f}], {UNDERTRAINED if round(leak, 2) < 0.0 else f'{leak:z.0%}'}"
 
 
 def main() -> None:

@@ -160,10 +160,10 @@ def detected(part: str, counts: FloatArray) -> float:
     return float(getattr(detection(Counts(*counts)), part))
 
 
-def energy_of_an_empty_day(training: Sequence[Household]) -> float:
-    """Return the mean power in watts below which a day counts as empty: between the usual night and the usual day.
+def empty_below_w(training: Sequence[Household]) -> float:
+    """Return the mean power below which a day counts as empty: the middle between the usual night and the usual day.
 
-    A home battery stores less than a house uses in a day, so no defence changes this mean by much, or for long.
+    Over some days the meter supplies what the house uses: a battery shifts no more than the change of its charge.
     """
     days_w = [day.aggregate_w for day in _whole_days(training)]
     night_w, usual_w = np.nanmedian([np.nanmean(day_w[NIGHT]) for day_w in days_w]), np.nanmean(days_w)
@@ -173,17 +173,15 @@ def energy_of_an_empty_day(training: Sequence[Household]) -> float:
 def _read_energy(
     training: Sequence[Household], copies: Sequence[Sequence[Household]], targets: Sequence[str]
 ) -> dict[str, dict[str, Answer]]:
-    asked, below_w = QUESTIONS["first_activity"], energy_of_an_empty_day(training)
+    asked, below_w = QUESTIONS["first_activity"], empty_below_w(training)
     names = [name for name in asked.appliances if name in targets]
     if not names:
         return {}
     draws = []
     for days in copies:
-        known = np.array([len(day.minutes) == DAY and not np.isnan(day.aggregate_w).all() for day in days])
+        known = np.array([_is_whole(day) for day in days])
         home = np.array([bool(np.any(asked.inside(_in_use(day, names)))) for day in days])
-        mean_w = np.array(
-            [np.nanmean(day.aggregate_w) if there else 0.0 for day, there in zip(days, known, strict=True)]
-        )
+        mean_w = np.array([np.nanmean(day.aggregate_w) if _is_whole(day) else 0.0 for day in days])
         draws.append({"absence_accuracy": _absence(home, mean_w >= below_w, known)})
     return {ENERGY: _mean_of(draws)}
 
@@ -223,7 +221,12 @@ def usual_of(training: Sequence[Household], question: str) -> FloatArray:
 
 def _whole_days(households: Sequence[Household]) -> list[Household]:
     days = [household.day(day) for household in households for day in household.days()]
-    return [day for day in days if len(day.minutes) == DAY and not np.isnan(day.aggregate_w).all()]
+    return [day for day in days if _is_whole(day)]
+
+
+def _is_whole(day: Household) -> bool:
+    """Tell whether a day has 24 hours and any reading."""
+    return len(day.minutes) == DAY and not bool(np.isnan(day.aggregate_w).all())
 
 
 def _uses(prediction: Prediction, day: Household, name: str) -> Counts:

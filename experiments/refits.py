@@ -22,7 +22,7 @@ from meterveil.defenders.defence import common_setup, find_defences
 NAME = "refits"
 FITS = 3
 DEFENCES = ("veil", "best_effort")
-"""Defences whose attackers read about as much as habits, so that chance decides where their networks count."""
+"""Defences with little above habits to read, where chance decides whether networks count."""
 PAGE = Path("docs/attackers.md")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ OPTIONAL = ("meter", "attacker", "update", "x")
 
 def options(doc: str) -> argparse.ArgumentParser:
     """Make a parser with the options of every study."""
+    _commit_at_start()
     parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--data", type=Path, help="folder of data sets; default: $METERVEIL_DATA")
     parser.add_argument("--library", type=Path, help="JSON file of signatures; default: synthetic signatures")
@@ -55,9 +57,15 @@ def record(
     keys: Sequence[str] = ("dataset", "row"),
 ) -> None:
     """Write figures into the table of a study in place of those with the same keys."""
-    fresh = pd.DataFrame(list(figures)).assign(run=key)
+    fresh, run = pd.DataFrame(list(figures)).assign(run=key), Run(key, settings, commit=_commit_at_start())
     with outputs.locked(folder):
-        _replace_figures(folder, name, fresh, Run(key, settings, commit=current_commit()), keys)
+        _replace_figures(folder, name, fresh, run, keys)
+
+
+@cache
+def _commit_at_start() -> str:
+    """Name the commit that the code was loaded from: a later one may be checked out before the study ends."""
+    return current_commit()
 
 
 def _replace_figures(folder: Path, name: str, fresh: pd.DataFrame, run: Run, keys: Sequence[str]) -> None:

@@ -20,7 +20,7 @@ def test_without_the_train_extra_the_demo_says_how_to_get_it(monkeypatch, tmp_pa
 
 
 def test_a_reader_that_knows_the_defence_and_gets_less_than_routine_counts_as_routine(monkeypatch):
-    f1 = {"none": 0.6, "random_equal:6.1": 0.5, "trained": 0.2, "veil": 0.4}
+    f1 = {"none": 0.6, "random_equal:6.1": 0.5, "trained": 0.2, "as_routine": 0.3, "veil": 0.4}
     monkeypatch.setattr(
         demo, "strongest", lambda cases, *_: SimpleNamespace(masked=SimpleNamespace(value=cases), prior=0.3)
     )
@@ -37,7 +37,7 @@ def test_a_reader_that_knows_the_defence_and_gets_less_than_routine_counts_as_ro
     assert "With veil, the best reader that knows it gets 40 of 100" in words
     assert "at most 8.5 bits" in words
     assert "got less than routine from trained, which is no success" in words
-    assert [round(demo._f1(result, "adaptive"), 2) for result in results] == [0.6, 0.5, 0.3, 0.4]
+    assert [round(demo._f1(result, "adaptive"), 2) for result in results] == [0.6, 0.5, 0.3, 0.3, 0.4]
 
 
 @pytest.fixture(scope="module")

@@ -2,12 +2,14 @@
 
 import subprocess
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
 from meterveil.bench import results
 from meterveil.bench.results import Figure, Run
 from meterveil.core.battery import Battery
+from meterveil.data import outputs
 from meterveil.errors import InputError
 
 RECORDED = Path(__file__).parents[2] / "results"
@@ -24,6 +26,17 @@ def test_a_written_figure_is_read_with_six_digits(tmp_path):
     assert (row["value"], row["low"], row["note"]) == (0.123457, 0.1, "dae")
     assert row["high"] != row["high"]
     assert results.read_runs(tmp_path)["a"] == Run("a", {"seeds": 5}, commit="c")
+
+
+def test_writing_waits_while_another_process_writes_results(tmp_path):
+    writing = Thread(target=results.write, args=(tmp_path, [figure()], [Run("a", {})]))
+    with outputs.locked(tmp_path):
+        writing.start()
+        writing.join(0.5)
+        assert writing.is_alive()
+        assert not list(tmp_path.iterdir())
+    writing.join(30.0)
+    assert list(results.read_runs(tmp_path)) == ["a"]
 
 
 def test_measuring_again_replaces_the_figure_and_forgets_its_run(tmp_path):

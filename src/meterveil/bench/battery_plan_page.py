@@ -216,8 +216,8 @@ def _method(plan: Plan) -> list[str]:
         f"carried over midnight; {learned}. Figures are for this meter and these days; other seasons differ.",
         "Bits with a battery: the veil holds the meter at a level that it chooses at fixed times of the day. The "
         "certificate of the day counts what the meter can tell then. No reader can learn more from the readings of the "
-        "minutes, by any method. It says how much is told, not what: an empty house may still show. “On a bad day” is "
-        "exceeded on one day in ten.",
+        "minutes, by any method. It says how much is told, not what: the energy of a day shows that a house is "
+        "empty. “On a bad day” is exceeded on one day in ten.",
         "Bits without a battery are an estimate: the size of the readings, as changes in whole watts, after lossless "
         "compression (LZMA).",
         f"Costs are energy at your tariff plus wear of {DEGRADATION_PER_KWH:g} for each kWh moved, over the simulated "

@@ -78,6 +78,7 @@ def _row(result: Result) -> list[str]:
 def conclusion(results: Sequence[Result]) -> str:
     """Compare the default defence, the last one, with no defence, and say what its certificate covers."""
     f1 = {result.defence.name: _f1(result, "adaptive") for result in results}
+    most = {result.defence.name: strongest(result.cases["adaptive"], result.prior, BEST_F1) for result in results}
     default, routine = results[-1].defence.name, _routine(results)
     words = [
         f"With {default}, the best reader that knows it gets {100 * f1[default]:.0f} of 100; without a defence it "
@@ -87,12 +88,12 @@ def conclusion(results: Sequence[Result]) -> str:
         words.append(
             f"Whatever the attacker, a day of its readings tells at most {np.median(certified.bits):.1f} bits (median)"
         )
-    if undertrained := [name for name, score in f1.items() if score == routine]:
+    if undertrained := [name for name, reader in most.items() if reader.masked.value < reader.prior]:
         words.append(
             f"The small readers of the demo got less than routine from {' and '.join(undertrained)}, which is no "
             "success of a defence: routine counts there"
         )
-    words.append("Stronger readers get more from a defence without a certificate")
+    words.append("Stronger readers may get more; only a certificate bounds it")
     return ". ".join(words) + "."
 
 

@@ -31,7 +31,7 @@ MISLED = "misled"
 """Label of a negative leak of a fixed attacker."""
 MISLED_NOTE = (
     "Misled: a fixed attacker, which never saw the defence, scores below guessing from routine. It would do "
-    "better after retraining; what an adaptive attacker reads counts."
+    "better after retraining. Only adaptive figures count."
 )
 UNDERTRAINED = "undertrained"
 """Text in place of a negative leak (D17)."""

@@ -56,14 +56,17 @@ def folder(path: Path, files: Iterable[str]) -> Path:
 
 
 @contextmanager
-def locked(folder: Path) -> Iterator[None]:
-    """Keep other processes from changing a folder between reading and writing its files; create it if it is missing."""
-    with writing(folder):
-        folder.mkdir(parents=True, exist_ok=True)
-    if sys.platform == "win32":
+def locked(shared: Path) -> Iterator[None]:
+    """Let one process at a time read and write the files of a folder, which is created if it is missing.
+
+    Windows has no such lock: there, start one command at a time.
+    """
+    with writing(shared):
+        shared.mkdir(parents=True, exist_ok=True)
+        descriptor = None if sys.platform == "win32" else os.open(shared, os.O_RDONLY)
+    if descriptor is None:
         yield
         return
-    descriptor = os.open(folder, os.O_RDONLY)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield

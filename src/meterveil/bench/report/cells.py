@@ -201,13 +201,20 @@ def house_name(board: Board) -> str:
 def informed_rows(boards: Sequence[Board]) -> Rows:
     """Write F1 and leak of the strongest adaptive attacker on the held-out days of every house.
 
-    Without a defence first, then the defences as the first board ranks them, habits last.
+    Without a defence first, then the defences as the first board ranks them, habits last. One that it lacks comes
+    after those that its own board ranks better.
     """
     held_out = [board for board in boards if board.days == HELD_OUT and not board.submitted]
     chosen = [board for board in held_out if board.entries["adaptive"].notna().any()]
     chosen = sorted(chosen, key=lambda board: (board.house != 1, board.dataset != "redd", board.dataset))
     known = [{row["defence"]: row for row in records(board.entries.dropna(subset="adaptive"))} for board in chosen]
-    names = list(dict.fromkeys(name for entries in known for name in entries))
+    names: list[str] = []
+    for entries in known:
+        place = 0
+        for name in entries:
+            if name not in names:
+                names.insert(place, name)
+            place = max(place, names.index(name) + 1)
     rows = [
         [defence_name(name), *(_f1_and_leak(entries.get(name)) for entries in known)]
         for name in sorted(names, key=lambda name: name != "none")

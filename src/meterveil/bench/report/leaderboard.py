@@ -120,7 +120,8 @@ def _board(submitted: str, part: pd.DataFrame, whole: pd.DataFrame) -> Board:
             }.items()
         }
     ).reset_index()
-    levels = whole.sort_values("threat").groupby("metric")["value"].first()
+    of_defence = whole.assign(is_defended=whole["defence"] != "none")  # a later row may have a fit of its own
+    levels = of_defence.sort_values(["threat", "is_defended"], kind="stable").groupby("metric")["value"].first()
     first, prior_f1 = part.iloc[0], float(levels.get("prior_f1", float("nan")))
     return Board(
         first["dataset"],

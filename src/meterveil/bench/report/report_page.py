@@ -104,8 +104,6 @@ _GAPS = (
 _STUDIES = {
     "behaviour": "What an attacker that knows the defence reads about people: uses of the kettle, first and last "
     "activity, evening meal, absence; with meters of several intervals.",
-    "crossing": "The same attacker without sub-meters in the house: it learned from other houses.",
-    "seconds": "Uses of the kettle that meters of seconds show of a battery that acts once a minute.",
     "battery_hours": "What batteries do with their day: when the budget is spent, net charge, choices without effect.",
     "informed_attack": "F1 of an attacker that knows the defence, sees differences of the meter and makes its own "
     "masked training days (D17), over all held-out days.",
