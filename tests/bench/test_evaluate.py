@@ -231,6 +231,16 @@ def test_the_page_has_a_row_for_each_defence_and_each_case(measured, tmp_path):
     assert "A day with none" not in page
 
 
+def test_a_leak_is_unknown_where_attackers_read_no_more_than_routine_without_a_defence(measured, tmp_path):
+    known = dict.fromkeys(measured["flat"].prior, np.ones(2))
+    weak = dataclasses.replace(measured["flat"], prior=known)
+    rows = defence_rows([weak])
+    assert rows[1][rows[0].index("fixed leak %")] == "unknown"
+    page = write_evaluation([weak], tmp_path).read_text()
+    assert "without the meter, gives F1 1.00" in page
+    assert "Use stronger attackers or more days" in page
+
+
 def test_the_page_explains_intervals_and_co_only_where_there_are_any(measured, tmp_path):
     few = [measured["none"], measured["random_equal"]]
     page = write_evaluation(few, tmp_path / "few", few[0]).read_text()

@@ -90,10 +90,10 @@ def conclusion(results: Sequence[Result]) -> str:
         )
     if undertrained := [name for name, reader in most.items() if reader.masked.value < reader.prior]:
         words.append(
-            f"The small readers of the demo got less than routine from {' and '.join(undertrained)}, which is no "
-            "success of a defence: routine counts there"
+            f"The readers of the demo are small: with {' and '.join(undertrained)} they got less than guessing from the "
+            "usual hours of use, so the table shows that guess"
         )
-    words.append("Stronger readers may get more; only a certificate bounds it")
+    words.append("Stronger readers may get more; only bits a day bound what any reader gets")
     return ". ".join(words) + "."
 
 

@@ -16,7 +16,7 @@ from meterveil.bench.cases import BEST_F1, Case, headline, significant, stronges
 from meterveil.bench.estimates import FEWEST_DAYS, Estimate, estimate, mean
 from meterveil.bench.evaluate import Result
 from meterveil.bench.figures import HEADLINES, gap_rows
-from meterveil.bench.metrics import MISLED, MISLED_NOTE, UNDERTRAINED, UNDERTRAINED_NOTE
+from meterveil.bench.metrics import MISLED, MISLED_NOTE, UNDERTRAINED, UNDERTRAINED_NOTE, UNKNOWN, UNKNOWN_NOTE
 from meterveil.bench.results import ThreatModel
 from meterveil.bench.trial import OWN_HOUSE
 from meterveil.core.battery import INITIAL_SOC, Battery
@@ -73,7 +73,7 @@ def write_evaluation(
     has_co = len(attackers) > 1 and all("co" in names for names in attackers.values())
     meanings = [_COLUMNS, *[_CO] * has_co, *intervals]
     sections = [Section("In short", conclusion)] * bool(conclusion)
-    sections.append(Section("Defences", " ".join([_BEST, *notes_of(rows)]), rows, defences_chart(results)))
+    sections.append(Section("Defences", " ".join([_BEST, *notes_of(results[0], rows)]), rows, defences_chart(results)))
     sections.append(Section("What the columns mean", " ".join(meanings), is_folded=True))
     if against and len(results) > 1:
         name = against.defence.name
@@ -102,10 +102,12 @@ def defence_rows(results: Sequence[Result]) -> list[list[str]]:
     return [list(heads), *([row.get(head, "") for head in heads] for row in rows)]
 
 
-def notes_of(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Explain `misled` and `undertrained` where a table has them."""
-    notes = {MISLED: MISLED_NOTE, UNDERTRAINED: UNDERTRAINED_NOTE}
-    return [note for word, note in notes.items() if any(word in row for row in rows)]
+def notes_of(result: Result, rows: Sequence[Sequence[str]]) -> list[str]:
+    """Say what routine alone tells, and explain the words that stand for a leak where a table has them."""
+    routine = mean(np.array([mean(result.prior[target, BEST_F1]) for target in result.spec.trial.targets]))
+    notes = {MISLED: MISLED_NOTE, UNDERTRAINED: UNDERTRAINED_NOTE, UNKNOWN: UNKNOWN_NOTE}
+    words = [note for word, note in notes.items() if any(word in row for row in rows)]
+    return [f"Guessing from routine, by hour and weekday without the meter, gives F1 {routine:.2f}.", *words]
 
 
 def case_rows(result: Result, threat: ThreatModel) -> list[list[str]]:
@@ -200,8 +202,9 @@ def _leak_cells(result: Result, threat: ThreatModel) -> dict[str, str]:
         return {}
     most = strongest(result.cases[threat], result.prior, BEST_F1)
     percent = Estimate(*(100 * part for part in most.leak))
-    below = MISLED if threat == "fixed" else UNDERTRAINED
-    leak = below if round(percent.value or 0) < 0 else _number(percent, 0)
+    leak = _number(percent, 0) or UNKNOWN
+    if leak != UNKNOWN and round(percent.value) < 0:
+        leak = MISLED if threat == "fixed" else UNDERTRAINED
     return {f"{threat} F1": _number(most.masked, 2), f"{threat} leak %": leak}
 
 

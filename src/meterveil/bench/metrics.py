@@ -31,7 +31,13 @@ MISLED = "misled"
 """Label of a negative leak of a fixed attacker."""
 MISLED_NOTE = (
     "Misled: a fixed attacker, which never saw the defence, scores below guessing from routine. It would do "
-    "better after retraining. Only adaptive figures count."
+    "better after retraining: measure adaptive attackers too."
+)
+UNKNOWN = "unknown"
+"""Text in place of a leak where no attacker reads more than the prior without a defence."""
+UNKNOWN_NOTE = (
+    "Unknown leak: even without a defence the attackers read no more than routine tells. Use stronger attackers or "
+    "more days."
 )
 UNDERTRAINED = "undertrained"
 """Text in place of a negative leak (D17)."""

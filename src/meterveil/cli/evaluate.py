@@ -236,7 +236,7 @@ def _show(measured: Sequence[Result], against: str, folder: Path, out: Path) -> 
 
     rows = defence_rows(measured)
     show_table(rows, title_of(measured[0]))
-    show_notes(notes_of(rows))
+    show_notes(notes_of(measured[0], rows))
     other = next((result for result in measured if result.defence.name == against), None)
     if other and len(measured) > 1:
         show_table(gap_rows(measured, other), f"difference to {against}")
