@@ -76,6 +76,8 @@ reproduce: $(VENV)/.dev        ## measure every table of the paper and every stu
 	$(BIN)/meterveil attack ukdale --results results --held-out --reserve-days 40 --attackers $(SOME)
 	$(BIN)/meterveil attack ukdale --results results --aggregate submeters --attackers co,fhmm,mean,off,prior
 	$(BIN)/python -m experiments.informed_attack --library out/library.json
+	$(BIN)/python -m experiments.informed_attack --library out/library.json --training-days 40 --budget-kwh 4 --defences flat_decoys veil
+	$(BIN)/python -m experiments.informed_attack --library out/library.json --training-days 40 --budget-kwh 2 --defences flat_decoys
 	$(BIN)/python -m experiments.behaviour --library out/library.json
 	$(BIN)/python -m experiments.behaviour --library out/library.json --houses ukdale_1 --meters "1 min, 10 W" "15 min" "30 min"
 	$(BIN)/python -m experiments.refits --library out/library.json
