@@ -169,12 +169,11 @@ def _sections(result: Result) -> list[Section]:
 
 def _cells(result: Result) -> dict[str, str]:
     certified = result.masked.certificate
-    cells = {
-        "defence": result.defence.name,
-        **_leak_cells(result, "adaptive"),  # what counts comes first: a phone shows the first columns
-        "bits a day": f"{np.median(certified.bits):,.1f}" if certified else "no bound",
-        **_leak_cells(result, "fixed"),
-    }
+    first, *others = sorted(result.cases)  # adaptive attackers, which count, if any: a phone shows the first columns
+    cells = {"defence": result.defence.name, **_leak_cells(result, first)}
+    cells["bits a day"] = f"{np.median(certified.bits):,.1f}" if certified else "no bound"
+    for threat in others:
+        cells |= _leak_cells(result, threat)
     physical = result.masked.physical
     for words, by_day, digits in (
         ("kWh a day", physical.throughput_kwh, 2),
@@ -197,9 +196,7 @@ def _cells(result: Result) -> dict[str, str]:
 
 
 def _leak_cells(result: Result, threat: ThreatModel) -> dict[str, str]:
-    """Write what the strongest attacker of a threat model reads; nothing where it was not measured."""
-    if threat not in result.cases:
-        return {}
+    """Write what the strongest attacker of a threat model reads."""
     most = strongest(result.cases[threat], result.prior, BEST_F1)
     percent = Estimate(*(100 * part for part in most.leak))
     leak = _number(percent, 0) or UNKNOWN
