@@ -182,7 +182,11 @@ def _read_energy(
         known = np.array([_is_whole(day) for day in days])
         home = np.array([bool(np.any(asked.inside(_in_use(day, names)))) for day in days])
         mean_w = np.array([np.nanmean(day.aggregate_w) if _is_whole(day) else 0.0 for day in days])
-        draws.append({"absence_accuracy": _absence(home, mean_w >= below_w, known)})
+        answer = _absence(home, mean_w >= below_w, known)
+        shares = {"absence_found": _found, "absence_false_alarms": _false_alarms}
+        draws.append(
+            {"absence_accuracy": answer} | {name: Answer(answer.by_day, part) for name, part in shares.items()}
+        )
     return {ENERGY: _mean_of(draws)}
 
 
@@ -270,5 +274,16 @@ def _probability(attacker: Attacker, prediction: Prediction, name: str) -> Float
 
 def _balanced(means: FloatArray) -> float:
     """Average the share of empty days called empty and of other days called otherwise; NaN without either."""
+    return (_found(means) + 1.0 - _false_alarms(means)) / 2.0
+
+
+def _found(means: FloatArray) -> float:
+    """Return the share of empty days that are called empty."""
     with np.errstate(invalid="ignore"):
-        return float((means[0] / means[1] + means[2] / means[3]) / 2)
+        return float(means[0] / means[1])
+
+
+def _false_alarms(means: FloatArray) -> float:
+    """Return the share of other days that are called empty."""
+    with np.errstate(invalid="ignore"):
+        return float(1.0 - means[2] / means[3])
