@@ -287,6 +287,22 @@ def test_figures_are_whole_and_under_their_heads_at_every_width(meterveil, monke
     assert "…" not in result.output
 
 
+@pytest.mark.parametrize(
+    ("width", "heads"),
+    [
+        (50, ["reader who    kWh   cost", "defence           reader    knows it  a day  a day"]),
+        (49, ["reader  kWh  cost", "who    a     a", "defence           reader  knows it  day   day"]),
+    ],
+)
+def test_heads_over_figures_have_two_lines_or_three_in_a_narrow_window(monkeypatch, capsys, width, heads):
+    monkeypatch.setenv("COLUMNS", str(width))
+    names = ("defence", "reader", "reader who knows it", "kWh a day", "cost a day")
+    tables.show_table([names, ("random_equal:8.0", "27", "42", "8.0", "0.51")])
+    *shown, rule, _ = capsys.readouterr().out.splitlines()
+    assert [line.strip() for line in shown] == [line.strip() for line in heads]
+    assert len(rule) <= width
+
+
 # data
 
 

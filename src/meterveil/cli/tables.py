@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
-from itertools import zip_longest
+from itertools import combinations, pairwise, zip_longest
 from pathlib import Path
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
@@ -31,13 +31,19 @@ LINE_EVERY_S = 60.0
 def show_table(rows: Sequence[Sequence[str]], title: str = "", text_columns: Sequence[str] = ()) -> None:
     """Print rows; the first column and those named in `text_columns` are text, the others figures.
 
-    Figures are never cut: columns that do not fit the window follow below, beside the first column again.
+    Figures are never cut: columns that do not fit the window follow below, beside the first column again. Heads
+    over figures have two lines, or three where the window is too narrow for that.
     """
     console = Console()
-    columns = [
-        _Column(head, tuple(cells), number == 0 or head in text_columns)
-        for number, (head, *cells) in enumerate(zip(*rows, strict=True))
-    ]
+    columns, narrow = (
+        [
+            _Column(head, tuple(cells), 1 if number == 0 or head in text_columns else lines)
+            for number, (head, *cells) in enumerate(zip(*rows, strict=True))
+        ]
+        for lines in (2, 3)
+    )
+    if _total([column.width for column in columns]) > console.width:
+        columns = narrow
     if title:
         show_line(title, "bold")
     for number, block in enumerate(_blocks(columns, console.width)):
@@ -45,7 +51,7 @@ def show_table(rows: Sequence[Sequence[str]], title: str = "", text_columns: Seq
         for heads in zip(*(_heads(column, block) for column in block), strict=True):
             show_line(_line(heads, block, widths))
         rule = "-" if console.options.ascii_only else "─"
-        show_line(rule * (sum(widths) + len(_GAP) * (len(widths) - 1)))
+        show_line(rule * _total(widths))
         for cells in zip(*(column.cells for column in block), strict=True):
             if number and not any(cells[1:]):
                 continue
@@ -127,12 +133,20 @@ class _Column:
 
     head: str
     cells: tuple[str, ...]
-    is_text: bool
+    head_lines: int
+    """Most lines of the head; 1 over text."""
+
+    @property
+    def is_text(self) -> bool:
+        return self.head_lines == 1
 
     @property
     def heads(self) -> list[str]:
-        """Lines of the head: one word per line over figures."""
-        return [self.head] if self.is_text else self.head.split(" ")
+        """Lines of the head, broken where they are narrowest."""
+        words = self.head.split(" ")
+        breaks = combinations(range(1, len(words)), min(self.head_lines, len(words)) - 1)
+        broken = ([" ".join(words[a:b]) for a, b in pairwise((0, *places, len(words)))] for places in breaks)
+        return min(broken, key=lambda lines: max(map(cell_len, lines)))
 
     @property
     def width(self) -> int:
@@ -159,12 +173,16 @@ def _blocks(columns: Sequence[_Column], room: int) -> Iterator[list[_Column]]:
 def _widths(block: Sequence[_Column], room: int) -> list[int]:
     """Give each column its least width, and the spare width to columns of text, from the left."""
     widths = [column.least for column in block]
-    spare = max(room - sum(widths) - len(_GAP) * (len(widths) - 1), 0)
+    spare = max(room - _total(widths), 0)
     for number, column in enumerate(block):
         more = min(column.width - widths[number], spare)
         widths[number] += more
         spare -= more
     return widths
+
+
+def _total(widths: Sequence[int]) -> int:
+    return sum(widths) + len(_GAP) * (len(widths) - 1)
 
 
 def _heads(column: _Column, block: Sequence[_Column]) -> list[str]:
