@@ -28,7 +28,7 @@ def test_defences_are_compared_in_one_table_and_on_one_page(compared):
     assert result.exit_code == 0, result.output
     lines = [line.split() for line in result.output.splitlines()]
     [none, more, *_] = [line for line in lines if line[:1] == ["none"]]  # the table is folded
-    assert none[1:5] == ["0.40", "100", "no", "bound"]  # F1, leak in percent, and bits a day
+    assert none[1:5] == ["0.40", "100", "no", "bound"]  # F1, leak in percent, and bits
     assert more[-4:] == ["0.0", "0.0", "0/4", "0/4"]
     assert any(line[:1] == ["random_equal:3"] for line in lines)
     assert "synthetic house 1" in result.output

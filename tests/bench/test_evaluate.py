@@ -144,7 +144,7 @@ def test_an_adaptive_attacker_reads_more_than_a_fixed_one(setup):
     result = evaluate(undefended, find_defence("random_equal"), 1, fits.append)
     most = {threat: strongest(cases, result.prior, "rmse") for threat, cases in result.cases.items()}
     assert most["adaptive"].masked.value < most["fixed"].masked.value
-    first = ["adaptive F1", "adaptive leak %", "bits a day"]  # what counts comes first
+    first = ["adaptive F1", "adaptive leak %", "bits at most, median day"]  # what counts comes first
     assert defence_rows([result])[0][1:4] == first
     assert [job.name for job in fits] == ["fhmm"]
     same = evaluate(undefended, find_defence("none"), 1, fits.append)
@@ -219,7 +219,7 @@ def test_two_defences_are_compared_on_the_same_days(measured):
 def test_the_page_has_a_row_for_each_defence_and_each_case(measured, tmp_path):
     rows = defence_rows(list(measured.values()))
     assert [row[0] for row in rows] == ["defence", "none", "flat", "random_equal"]
-    assert rows[0][1:4] == ["fixed F1", "fixed leak %", "bits a day"]
+    assert rows[0][1:4] == ["fixed F1", "fixed leak %", "bits at most, median day"]
     assert rows[1][3] == "no bound"
     assert rows[0][-4:] == ["RMSE Inc. %", "F1 Red. %", "RMSE sig.", "F1 sig."]
     assert rows[1][-4:] == ["0.0", "0.0", "0/4", "0/3"]

@@ -25,7 +25,7 @@ ATTACKERS: Mapping[ThreatModel, tuple[str, ...]] = {"fixed": ("co", "fhmm"), "ad
 SEEDS, COPIES = 3, 3
 """Seeds and masked copies; a full evaluation has five and twelve."""
 
-_HEAD = ("defence", "reader", "reader who knows it", "bits a day at most", "kWh a day", "cost a day")
+_HEAD = ("defence", "reader", "reader who knows it", "bits at most, median day", "kWh a day", "cost a day")
 
 
 def demo_defences(run: Path) -> list[Defence]:
@@ -86,14 +86,15 @@ def conclusion(results: Sequence[Result]) -> str:
     ]
     if certified := results[-1].masked.certificate:
         words.append(
-            f"Whatever the attacker, a day of its readings tells at most {np.median(certified.bits):.1f} bits (median)"
+            f"Whatever the attacker, a day of its readings tells at most {np.median(certified.bits):.1f} bits "
+            "(median day)"
         )
     if undertrained := [name for name, reader in most.items() if reader.masked.value < reader.prior]:
         words.append(
             f"The readers of the demo are small: with {' and '.join(undertrained)} they got less than guessing from "
             "the usual hours of use, so the table shows that guess"
         )
-    words.append("Stronger readers may get more; only bits a day bound what any reader gets")
+    words.append("Stronger readers may get more; only the bits bound what any reader gets")
     return ". ".join(words) + "."
 
 
