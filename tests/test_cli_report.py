@@ -5,6 +5,7 @@ import subprocess
 import sys
 from io import StringIO
 from pathlib import Path
+from threading import Thread
 
 import pandas as pd
 import pytest
@@ -14,6 +15,7 @@ from meterveil.bench import results
 from meterveil.bench.report.claims import CLAIMS, markdown, marks
 from meterveil.bench.report.comparison import summaries
 from meterveil.bench.submission import read_submission, write_submission
+from meterveil.data import outputs
 from meterveil.errors import InputError
 
 ROOT = Path(__file__).parents[1]
@@ -136,6 +138,17 @@ def test_a_complete_submission_is_copied_and_ranked(entry, recorded, tmp_path):
     assert results.to_csv(copied) == results.to_csv(entry)
     assert run("report", "--results", home, "--out", tmp_path / "out").exit_code == 0
     assert "cap (submitted: lab)" in (tmp_path / "out/tables/leaderboard_redd_held_out.csv").read_text()
+
+
+def test_a_submission_waits_while_another_process_writes_results(entry, tmp_path):
+    copying = Thread(target=write_submission, args=(tmp_path, "lab", entry, {}))
+    with outputs.locked(tmp_path):
+        copying.start()
+        copying.join(0.5)
+        assert copying.is_alive()
+        assert not list(tmp_path.iterdir())
+    copying.join(30.0)
+    assert len(results.read(tmp_path / "submitted/lab")) == len(entry)
 
 
 def test_figures_that_were_submitted_are_never_changed(entry, tmp_path):

@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 from pathlib import Path
+from threading import Thread
 
 import pytest
 from evaluation_runs import write_run
@@ -17,6 +18,7 @@ from meterveil.bench.reproduce.plan import plan, record, reproduce, trial_of
 from meterveil.bench.reproduce.runner import Local
 from meterveil.bench.reproduce.steps import PlannedDefence
 from meterveil.bench.reproduce.workspace import Workspace, built_library
+from meterveil.data import outputs
 from meterveil.data.cache import cache_folder
 from meterveil.data.load import load
 from meterveil.data.protocols import FURTHER_HOUSES, UKDALE_HOUSE1
@@ -268,11 +270,11 @@ def test_cells_of_two_threats_and_a_difference_are_recorded_side_by_side(workspa
     assert results.read_runs(workspace.results)[keys[gap]].settings["against"] == "random"
 
 
-def recorded_cell(workspace, cell, key, value=1.0, **changes):
+def recorded_cell(workspace, cell, key, value=1.0, write=results.write, **changes):
     figure = results.Figure(
         **cell.columns, threat=cell.threat, attacker="co", appliance="kettle", metric="rmse", value=value, run=key
     )
-    results.write(workspace.results, [replace(figure, **changes)], [results.Run(key, {})])
+    write(workspace.results, [replace(figure, **changes)], [results.Run(key, {})])
 
 
 def test_a_cell_is_finished_outdated_or_missing(workspace):
@@ -283,10 +285,16 @@ def test_a_cell_is_finished_outdated_or_missing(workspace):
     recorded_cell(workspace, cell, "old")
     assert plan([cell], workspace).states[cell] == "outdated"
     recorded_cell(workspace, cell, key)
+    planning = Thread(target=plan, args=([cell], workspace))
+    with outputs.locked(workspace.results):
+        planning.start()
+        planning.join(0.5)
+        assert planning.is_alive()
+    planning.join(30.0)
     assert plan([cell], workspace).states[cell] == "finished"
 
 
-def test_recording_a_cell_removes_all_of_its_earlier_figures(workspace):
+def test_recording_a_cell_removes_all_of_its_earlier_figures_also_those_that_it_waited_for(workspace):
     [cell] = cells(["baseline_comparison"], ["synthetic"], ["fixed"], QUICK, ["flat"])
     recorded_cell(workspace, cell, "old", metric="old_metric")
     recorded_cell(workspace, replace(cell, defence="none"), "other")
@@ -296,7 +304,12 @@ def test_recording_a_cell_removes_all_of_its_earlier_figures(workspace):
     path = workspace.done_file("measure", key)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(done))
-    record(made, made.tasks[key])
+    recording = Thread(target=record, args=(made, made.tasks[key]))
+    with outputs.locked(workspace.results):
+        recording.start()
+        recording.join(0.5)
+        recorded_cell(workspace, cell, "newer", metric="old_metric", write=results.write_locked)
+    recording.join(30.0)
     path.unlink()
     assert set(results.read(workspace.results)["run"]) == {"other", key}
     assert set(results.read_runs(workspace.results)) == {"other", key}

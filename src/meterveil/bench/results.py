@@ -185,13 +185,16 @@ def write(folder: Path, figures: Iterable[Figure], runs: Sequence[Run], replaced
     In the files that are written, all figures of the runs in `replaced` are removed. Other figures are not
     replaced by ones of less effort, see `check_effort`.
     """
-    fresh = to_table(figures)
     with outputs.locked(folder):
-        check_effort(folder, fresh, runs, replaced)
-        return _write_locked(folder, fresh, runs, replaced)
+        return write_locked(folder, figures, runs, replaced)
 
 
-def _write_locked(folder: Path, fresh: pd.DataFrame, runs: Sequence[Run], replaced: Collection[str]) -> list[Path]:
+def write_locked(
+    folder: Path, figures: Iterable[Figure], runs: Sequence[Run], replaced: Collection[str] = ()
+) -> list[Path]:
+    """Record figures as `write` does, for a caller that has locked the folder: a second lock would wait forever."""
+    fresh = to_table(figures)
+    check_effort(folder, fresh, runs, replaced)
     texts: dict[Path, str] = {}
     for name, part in fresh.groupby(_file_names(fresh)):
         path = folder / str(name)

@@ -54,19 +54,20 @@ def write_submission(folder: Path, name: str, figures: pd.DataFrame, runs: Mappi
         raise InputError(f"name is {name!r}; use up to 60 of a to z, 0 to 9, - and _")
     target = folder / results.SUBMITTED / name
     path = target / "figures.csv"
-    known = results.read_file(path) if path.exists() else figures.iloc[:0]
-    both = known.merge(figures, on=list(IDENTITY), suffixes=("", "_new"))
-    old, new = (both[[f"{column}{end}" for column in NUMBERS]].to_numpy() for end in ("", "_new"))
-    if not ((old == new) | (np.isnan(old) & np.isnan(new))).all():
-        raise InputError(f"{target} holds other values of the same figures; give the new ones another name")
-    text = results.to_csv(pd.concat([known, figures]))
-    merged = {**results.read_runs(target), **runs}
-    outputs.write_all(
-        {
-            path: outputs.text_writer(text),
-            target / results.RUNS: outputs.text_writer(results.runs_text(merged.values())),
-        }
-    )
+    with outputs.locked(folder):
+        known = results.read_file(path) if path.exists() else figures.iloc[:0]
+        both = known.merge(figures, on=list(IDENTITY), suffixes=("", "_new"))
+        old, new = (both[[f"{column}{end}" for column in NUMBERS]].to_numpy() for end in ("", "_new"))
+        if not ((old == new) | (np.isnan(old) & np.isnan(new))).all():
+            raise InputError(f"{target} holds other values of the same figures; give the new ones another name")
+        text = results.to_csv(pd.concat([known, figures]))
+        merged = {**results.read_runs(target), **runs}
+        outputs.write_all(
+            {
+                path: outputs.text_writer(text),
+                target / results.RUNS: outputs.text_writer(results.runs_text(merged.values())),
+            }
+        )
     return target
 
 

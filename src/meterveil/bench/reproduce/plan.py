@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from pathlib import Path
@@ -21,6 +22,7 @@ from meterveil.bench.reproduce.runner import MEASURE, Engine, Task, run
 from meterveil.bench.reproduce.steps import PlannedDefence, ProbeSpec, TrainingSpec
 from meterveil.bench.reproduce.workspace import Workspace
 from meterveil.bench.trial import Trial, evaluation_day_trial, protocol_trial, synthetic_trial
+from meterveil.data import outputs
 from meterveil.data.household import Aggregate
 from meterveil.data.protocols import (
     FURTHER_HOUSES,
@@ -105,7 +107,9 @@ def plan(cells: Iterable[Cell], workspace: Workspace) -> Plan:
     """Plan cells, each once, in the order in which they are given."""
     workspace.use_cache()
     made = Plan(workspace)
-    runs, table = results.read_runs(workspace.results), _recorded(workspace.results)
+    folder = workspace.results
+    with outputs.locked(folder) if folder.exists() else nullcontext():  # a plan creates no folder
+        runs, table = results.read_runs(folder), _recorded(folder)
     for cell in dict.fromkeys(cells):
         key = made.add(cell)
         made.cells[key] = cell
@@ -118,7 +122,7 @@ def plan(cells: Iterable[Cell], workspace: Workspace) -> Plan:
             made.states[cell] = "finished"
         else:
             made.states[cell] = "outdated" if has_values else "missing"
-            _check_effort(workspace.results, cell, rows)
+            _check_effort(folder, cell, rows)
     return made
 
 
@@ -137,12 +141,13 @@ def record(made: Plan, task: Task) -> None:
     """
     cell, folder = made.cells[task.key], made.workspace.results
     done = json.loads(made.workspace.done_file(task.kind, task.key).read_text(encoding="utf-8"))
-    recorded = _recorded(folder)
-    earlier = set(_rows_of(recorded, cell)["run"]) - {task.key}
     figures = [results.Figure(**figure) for figure in done["figures"]]
-    if cell.threat == "adaptive" and set(results.where(recorded, **cell.columns, threat="")["run"]) - earlier:
-        figures = [figure for figure in figures if figure.threat]
-    results.write(folder, figures, [results.Run(**done["run"])], replaced=earlier)
+    with outputs.locked(folder):
+        recorded = _recorded(folder)
+        earlier = set(_rows_of(recorded, cell)["run"]) - {task.key}
+        if cell.threat == "adaptive" and set(results.where(recorded, **cell.columns, threat="")["run"]) - earlier:
+            figures = [figure for figure in figures if figure.threat]
+        results.write_locked(folder, figures, [results.Run(**done["run"])], replaced=earlier)
     made.states[cell] = "finished"
 
 
