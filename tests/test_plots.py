@@ -18,6 +18,7 @@ from meterveil.core.decoys import Library
 from meterveil.data.household import Household
 from meterveil.data.simulation import Setup
 from meterveil.errors import InputError
+from meterveil.plots.attack import Point, defences_figure
 from meterveil.plots.household import coverage_figure, household_figure
 from meterveil.plots.html import Section, figure_html, page, render, save
 from meterveil.plots.look import clock
@@ -192,7 +193,11 @@ def test_figures_are_embedded_without_a_way_out_of_their_script():
 
 
 def test_pages_draw_in_a_browser_on_a_phone_and_when_a_section_is_opened(chromium, tmp_path, run):
-    sections = [Section("a", figure=day_figure(run)), Section("b", figure=day_figure(run), is_folded=True)]
+    points = [Point("none", 0.0, 0.7), Point("random_equal:8.0", 8.0, 0.5), Point("veil", 7.8, 0.3)]
+    sections = [
+        Section("a", figure=defences_figure(points, 0.3, 0.7, "adaptive")),
+        Section("b", figure=day_figure(run), is_folded=True),
+    ]
     (tmp_path / "x.html").write_text(page("x", sections))
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
@@ -206,6 +211,7 @@ def test_pages_draw_in_a_browser_on_a_phone_and_when_a_section_is_opened(chromiu
         opened.locator("summary").click()
         drawn.nth(1).locator(".main-svg").first.wait_for()
         assert opened.evaluate("document.documentElement.scrollWidth") == 390
+        assert drawn.evaluate_all("charts => charts.map(chart => chart.scrollWidth)") == [366, 366]  # none scrolls
         browser.close()
     assert problems == []
 
