@@ -136,7 +136,8 @@ def test_one_or_two_training_days_are_enough_for_a_refit(days):
 
 
 def adaptive(**changes):
-    return lesson(probe="denoising", **changes)._replace(probe=fresh_probe())
+    """Return a lesson of five updates: refits before the first, the third and the fifth."""
+    return lesson(probe="denoising", budget_days=3, **changes)._replace(probe=fresh_probe())
 
 
 def test_the_manager_s_probe_is_refitted_every_so_many_updates_and_the_error_is_recorded():
