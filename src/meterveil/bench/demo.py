@@ -92,7 +92,7 @@ def conclusion(results: Sequence[Result]) -> str:
     if undertrained := [name for name, reader in most.items() if reader.masked.value < reader.prior]:
         words.append(
             f"The readers of the demo are small: with {' and '.join(undertrained)} they got less than guessing from "
-            "the usual hours of use, so the table shows that guess"
+            "the usual hours of use, so count that guess"
         )
     words.append("Stronger readers may get more; only the bits bound what any reader gets")
     return ". ".join(words) + "."

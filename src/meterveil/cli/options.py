@@ -106,7 +106,8 @@ def battery_value(option: str, value: float | None, field: str, scale: float = 1
         Battery(**{field: value * scale})
     except InputError as error:
         allowed = str(error).partition("; ")[2]
-        raise InputError(f"{option} is {value:g}; {allowed}") from error
+        came = f"{value:g}" if scale == 1.0 else f"{value:g}, that is {value * scale:g} W"
+        raise InputError(f"{option} is {came}; {allowed}") from error
     return value * scale
 
 

@@ -96,6 +96,8 @@ def read_table(
     mains_unit, notes = find_unit(f"{path}: {mains}", mains, values[reader.order], unit)
     if columns.is_trace and power is None:
         notes += ("a trace of meterveil simulate: read as its meter shows it, with the battery",)
+    if appliances is None and (further := columns.appliances("all", table, (*stamp_columns, mains))):
+        notes += (f"not read as appliances: {', '.join(further)}; --appliances all reads them",)
     if reader.step_s > 60.0:
         notes += (f"readings are {reader.step_s:g} s apart: each is held, appliances are blurred",)
     counts_up = reader.is_register(values, mains_unit)
