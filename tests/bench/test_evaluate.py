@@ -220,7 +220,7 @@ def test_the_page_has_a_row_for_each_defence_and_each_case(measured, tmp_path):
     rows = defence_rows(list(measured.values()))
     assert [row[0] for row in rows] == ["defence", "none", "flat", "random_equal"]
     assert rows[0][1:4] == ["fixed F1", "fixed leak %", "bits at most, median day"]
-    assert rows[1][3] == "no bound"
+    assert rows[1][3] == "no\u00a0bound"
     assert rows[0][-4:] == ["RMSE Inc. %", "F1 Red. %", "RMSE sig.", "F1 sig."]
     assert rows[1][-4:] == ["0.0", "0.0", "0/4", "0/3"]
     assert {"misled", "undertrained"} & set(rows[2])

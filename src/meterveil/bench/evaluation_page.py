@@ -171,7 +171,7 @@ def _cells(result: Result) -> dict[str, str]:
     certified = result.masked.certificate
     first, *others = sorted(result.cases)  # adaptive attackers, which count, if any: a phone shows the first columns
     cells = {"defence": result.defence.name, **_leak_cells(result, first)}
-    cells["bits at most, median day"] = f"{np.median(certified.bits):,.1f}" if certified else "no bound"
+    cells["bits at most, median day"] = f"{np.median(certified.bits):,.1f}" if certified else "no\u00a0bound"
     for threat in others:
         cells |= _leak_cells(result, threat)
     physical = result.masked.physical
