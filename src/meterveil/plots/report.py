@@ -36,6 +36,7 @@ def ranking_figure(rankings: Sequence[Ranking]) -> go.Figure:
     sizes = [len(ranking.scores) for ranking in rankings]
     headings = look.bold(ranking.title for ranking in rankings)
     figure = look.stacked(headings, 60 / (_BAR_PX * sum(sizes) + 100), row_heights=sizes)
+    figure.update_annotations(x=1, xanchor="right")  # names of defences leave a narrow panel on a phone
     shown: set[str] = set()
     for row, ranking in enumerate(rankings, start=1):
         scores = ranking.scores.iloc[::-1]

@@ -102,11 +102,7 @@ _GAPS = (
     "Ours hides more where RMSE Inc. and F1 Red. are above 0 and the other two below."
 )
 _STUDIES = {
-    "behaviour": "What an attacker that knows the defence reads about people: uses of the kettle, first and last "
-    "activity, evening meal, absence; with meters of several intervals.",
     "battery_hours": "What batteries do with their day: when the budget is spent, net charge, choices without effect.",
-    "informed_attack": "F1 of an attacker that knows the defence, sees differences of the meter and makes its own "
-    "masked training days (D17), over all held-out days.",
     "reproduction_time": "Processor time that the measurements take.",
     "training_observations": "Rewards, replays and probes at several learning rates and lengths.",
 }
