@@ -16,7 +16,7 @@ demo: $(VENV)/.user            ## train a defence for the embedded household, at
 	$(BIN)/meterveil demo
 
 test: $(VENV)/.dev             ## run the fast tests on two cores
-	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist loadfile -m "not slow"
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist worksteal -m "not slow"
 
 coverage: $(VENV)/.dev         ## run the fast tests and list what they do not cover
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist loadfile -m "not slow" --cov --cov-report=term:skip-covered
