@@ -9,7 +9,7 @@ from pathlib import Path
 import pandas as pd
 
 from meterveil.bench import results
-from meterveil.bench.metrics import MOST_BELOW_PRIOR, UNDERTRAINED
+from meterveil.bench.metrics import MOST_BELOW_PRIOR, UNDERTRAINED, leak
 from meterveil.bench.report.comparison import real_attackers, summaries
 from meterveil.bench.reproduce.experiments import HELD_OUT, PAPER, TABLES
 from meterveil.data.protocols import FURTHER_HOUSES
@@ -108,21 +108,16 @@ def attackers_of(part: pd.DataFrame) -> dict[str, tuple[str, ...]]:
 
 
 def _board(submitted: str, part: pd.DataFrame, whole: pd.DataFrame) -> Board:
-    read = whole[whole["metric"].isin(["strongest_f1", "strongest_f1_leak"])]
-    wide = read.pivot_table(index="defence", columns=["threat", "metric"], values="value")
-    entries = pd.DataFrame(
-        {
-            name: wide.get(column, pd.Series(float("nan"), wide.index))
-            for name, column in {
-                "adaptive": ("adaptive", "strongest_f1"),
-                "leak": ("adaptive", "strongest_f1_leak"),
-                "fixed": ("fixed", "strongest_f1"),
-            }.items()
-        }
-    ).reset_index()
+    read = whole[whole["metric"] == "strongest_f1"]
+    wide = read.pivot_table(index="defence", columns="threat", values="value")
+    entries = wide.reindex(columns=["adaptive", "fixed"]).reset_index()
     of_defence = whole.assign(is_defended=whole["defence"] != "none")  # a later row may have a fit of its own
     levels = of_defence.sort_values(["threat", "is_defended"], kind="stable").groupby("metric")["value"].first()
-    first, prior_f1 = part.iloc[0], float(levels.get("prior_f1", float("nan")))
+    first = part.iloc[0]
+    prior_f1, undefended_f1 = (
+        float(levels.get(name, float("nan"))) for name in ("prior_f1", "strongest_f1_undefended")
+    )
+    entries["leak"] = leak("f1", prior_f1, undefended_f1, entries["adaptive"])
     return Board(
         first["dataset"],
         int(first["house"]),
@@ -130,7 +125,7 @@ def _board(submitted: str, part: pd.DataFrame, whole: pd.DataFrame) -> Board:
         int(part["n_days"].max()),
         _ranked(entries, prior_f1),
         whole,
-        float(levels.get("strongest_f1_undefended", float("nan"))),
+        undefended_f1,
         prior_f1,
         attackers_of(part),
         submitted,
