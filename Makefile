@@ -81,6 +81,7 @@ reproduce: $(VENV)/.dev        ## measure every table of the paper and every stu
 	$(BIN)/python -m experiments.behaviour --library out/library.json
 	$(BIN)/python -m experiments.behaviour --library out/library.json --houses ukdale_1 --meters "1 min, 10 W" "15 min" "30 min"
 	$(BIN)/python -m experiments.refits --library out/library.json
+	$(BIN)/python -m experiments.refits --library out/library.json --defence best_effort --houses ukdale_1
 	$(BIN)/python -m experiments.crossing --library out/library.json
 	$(BIN)/python -m experiments.seconds --library out/library.json
 	$(BIN)/python -m experiments.battery_chart

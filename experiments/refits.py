@@ -2,7 +2,7 @@
 
 Makes results/study_refits.csv and the table "Fits of the same attack" of docs/attackers.md: what the attacker that
 knows the defence (D17) reads of the held-out days after each of several fits, which differ in their random numbers
-alone. The first fit is the one of the leaderboards. `--picture` only makes the table.
+alone. With the veil, the first fit is the one of the leaderboards. `--picture` only makes the table.
 """
 
 from __future__ import annotations

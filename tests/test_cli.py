@@ -348,6 +348,7 @@ def test_real_houses_are_listed_and_shown(meterveil, real_data):
 
 REFUSED = {
     "--capacity-kwh is 0; allowed is 0.001 to": ["simulate", "--capacity-kwh", "0"],
+    "--power-kw is nan; allowed is 0 to": ["simulate", "--power-kw", "nan"],
     "--power-kw is -1, that is -1000 W; allowed is 0 to": ["simulate", "--power-kw", "-1"],
     "--budget-kwh is -1; allowed is 0 or more kWh": ["simulate", "--budget-kwh", "-1"],
     "--house does not apply to synthetic": ["simulate", "--house", "1"],

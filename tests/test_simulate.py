@@ -221,7 +221,7 @@ def test_the_default_defence_certifies_each_day_and_its_figures_say_so():
     assert run.certificate.bits.shape == (1, 3)
     table = figure_rows({str(day): figures(run.day(day)) for day in run.days()})
     assert [row[-1] for row in table] == ["bits", *(f"{bits:,.1f}" for bits in run.certificate.bits[0])]
-    assert run.notes[0] == "bits are those of each day; the row all has the median"
+    assert run.notes[0] == "bits are counted for each day; the row `all` has the median"
     assert "tell at most" in caption(run.day(DAY))
     assert figure_rows({"random": figures(simulate(household(), "random", DAY, 1, Setup(LIBRARY)))})[1][-1] == "-"
 
@@ -229,7 +229,7 @@ def test_the_default_defence_certifies_each_day_and_its_figures_say_so():
 def test_a_veil_without_a_day_of_history_says_that_it_starts_from_the_week_that_ships():
     first, later = (simulate(household(), "veil", day, 1, Setup(LIBRARY)) for day in (DAY, date(2024, 4, 16)))
     assert "starts from a usual week that ships" in first.notes[-1]
-    assert later.notes == ("bits are those of this day; other days may tell more",)
+    assert later.notes == ("bits are counted for this day alone; other days may tell more",)
 
 
 def test_hours_to_protect_are_an_option_and_the_notes_say_what_they_add(tmp_path):

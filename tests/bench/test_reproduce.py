@@ -3,7 +3,7 @@
 import json
 from dataclasses import replace
 from pathlib import Path
-from threading import Thread
+from threading import Event, Thread
 
 import pytest
 from evaluation_runs import write_run
@@ -285,13 +285,17 @@ def test_a_cell_is_finished_outdated_or_missing(workspace):
     recorded_cell(workspace, cell, "old")
     assert plan([cell], workspace).states[cell] == "outdated"
     recorded_cell(workspace, cell, key)
-    planning = Thread(target=plan, args=([cell], workspace))
+    assert plan([cell], workspace).states[cell] == "finished"
+
+
+def test_a_plan_waits_while_another_process_writes_results(workspace):
+    cells_of_flat = cells(["baseline_comparison"], ["synthetic"], ["fixed"], QUICK, ["flat"])
+    finished = Event()
+    planning = Thread(target=lambda: (plan(cells_of_flat, workspace), finished.set()))
     with outputs.locked(workspace.results):
         planning.start()
-        planning.join(0.5)
-        assert planning.is_alive()
-    planning.join(30.0)
-    assert plan([cell], workspace).states[cell] == "finished"
+        assert not finished.wait(1.0)
+    assert finished.wait(30.0)
 
 
 def test_recording_a_cell_removes_all_of_its_earlier_figures_also_those_that_it_waited_for(workspace):

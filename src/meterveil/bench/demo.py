@@ -92,9 +92,9 @@ def conclusion(results: Sequence[Result]) -> str:
     if undertrained := [name for name, reader in most.items() if reader.masked.value < reader.prior]:
         words.append(
             f"The readers of the demo are small: with {' and '.join(undertrained)} they got less than guessing from "
-            "the usual hours of use, so count that guess"
+            "the usual hours of use, so that guess counts instead"
         )
-    words.append("Stronger readers may get more; only the bits bound what any reader gets")
+    words.append("Stronger readers may get more; only the number of bits limits every reader")
     return ". ".join(words) + "."
 
 

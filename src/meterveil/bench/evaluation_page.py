@@ -46,8 +46,9 @@ _COLUMNS = (
     "RMSE Inc. and F1 Red. are ratios of means over all attackers and appliances, as in the paper; sig. "
     "counts the cases in which a t-test over seeds finds the attacker worse. Costs are a day's: energy, wear of "
     "the battery, and both together; the neutral cost includes the energy to start the next day with the same "
-    "charge. Bits bound what any reader can learn from a day, median over the test days and seeds; only the veil has "
-    "a bound. The paper's figures are shown where battery, tariff, attackers and day are the paper's."
+    "charge. Bits are an upper bound on what any reader can learn from a day (median over the test days and "
+    "seeds); only the veil has one. The paper's figures are shown where battery, tariff, attackers and day are the "
+    "paper's."
 )
 _CO = "CO learns the states of appliances from sub-meters, so it changes little when it adapts."
 _INTERVALS = "Brackets are 95 % intervals over days."

@@ -88,8 +88,9 @@ def protected_minutes(veil: Veil, part: Household) -> BoolArray:
 
 def _veil_notes(veil: Veil, certified: Certificate) -> Iterator[str]:
     """Say which days the bits are of, what the veil knew of the household, and which hours it protects."""
-    which = "this day; other days may tell more" if certified.bits.size == 1 else "each day; the row all has the median"
-    yield f"bits are those of {which}"
+    is_alone = certified.bits.size == 1
+    days = "this day alone; other days may tell more" if is_alone else "each day; the row `all` has the median"
+    yield f"bits are counted for {days}"
     if veil.record is None:
         yield (
             "no whole day is known before the first one, so the veil starts from a usual week that ships with "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 import re
 from collections.abc import Mapping
 from datetime import date
@@ -106,7 +107,7 @@ def battery_value(option: str, value: float | None, field: str, scale: float = 1
         Battery(**{field: value * scale})
     except InputError as error:
         allowed = str(error).partition("; ")[2]
-        came = f"{value:g}" if scale == 1.0 else f"{value:g}, that is {value * scale:g} W"
+        came = f"{value:g}" if scale == 1.0 or not math.isfinite(value) else f"{value:g}, that is {value * scale:g} W"
         raise InputError(f"{option} is {came}; {allowed}") from error
     return value * scale
 

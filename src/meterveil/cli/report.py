@@ -55,7 +55,12 @@ def report(
         show_file("picture", path)
     rows = [[*row[:2], row[2].partition(SPACE)[0].rstrip(","), row[3]] for row in claim_rows(claims(contents.whole))]
     show_table(rows, "the paper beside the measurement", ("verdict",))
-    show_notes([f"not over all seeds, {row.rows}: {row.command}" for row in missing(contents.whole).itertuples()])
+    show_notes(
+        [
+            f"not measured, or with too few seeds, {row.rows}: {row.command}"
+            for row in missing(contents.whole).itertuples()
+        ]
+    )
     show_file("page", page)
 
 

@@ -97,7 +97,8 @@ def read_table(
     if columns.is_trace and power is None:
         notes += ("a trace of meterveil simulate: read as its meter shows it, with the battery",)
     if appliances is None and (further := columns.appliances("all", table, (*stamp_columns, mains))):
-        notes += (f"not read as appliances: {', '.join(further)}; --appliances all reads them",)
+        named = ", ".join(further)
+        notes += (f'not read as appliances: {named}; name those to read as `appliances`, or give appliances="all"',)
     if reader.step_s > 60.0:
         notes += (f"readings are {reader.step_s:g} s apart: each is held, appliances are blurred",)
     counts_up = reader.is_register(values, mains_unit)
