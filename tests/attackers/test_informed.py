@@ -73,7 +73,7 @@ def test_networks_are_used_only_where_they_read_more_than_chance_gives():
     well = np.where(truth, 3.0, -3.0)
     lucky = np.where((day == 0)[:, None], well, np.where((day == 3)[:, None], 2.0, habits))
     prior, by_chance, rare = (informed._option(0.5, logit, truth, seen, day) for logit in (habits, lucky, well))
-    assert by_chance.f1 > prior.f1
+    assert by_chance.f1 > prior.f1  # on the one day with a use
     assert rare.exceeds(prior)
     assert not by_chance.exceeds(prior)
 
@@ -84,8 +84,35 @@ def test_each_validation_day_is_decided_by_the_threshold_of_the_others():
     shown = np.where(truth, 1.0, -1.0)
     drifting = shown + 3.0 * day[:, None]  # reads each day perfectly by a threshold of its own
     steady, other = (informed._option(1.0, logit, truth, seen, day) for logit in (shown, drifting))
-    assert steady.f1 == 1.0
-    assert other.f1 < 0.6
+    np.testing.assert_array_equal(steady.f1, np.ones(6))
+    assert other.f1.mean() < 0.6
+
+
+def test_a_threshold_has_the_best_mean_f1_of_the_days_with_a_use():
+    truth, seen = np.zeros((6, 8), dtype=bool), np.ones((6, 8), dtype=bool)
+    truth[:3, :2] = True
+    logit = np.where(truth, 0.5, -2.0)
+    logit[0] += 2.0
+    logit[3:] = 1.0  # at rest, where it seems to be in use all day: F1 of all minutes would be best above 1.0
+    option = informed._option(0.5, logit, truth, seen, np.arange(6))
+    assert np.log(option.threshold / (1.0 - option.threshold)) == pytest.approx(0.5)
+    np.testing.assert_array_equal(option.f1, np.ones(3))
+
+
+@pytest.mark.parametrize("is_known", [True, False])
+def test_networks_are_not_used_for_an_appliance_that_rests_on_all_validation_days(is_known):
+    truth, seen, day = np.zeros((6, 8), dtype=bool), np.full((6, 8), is_known), np.arange(6)
+    habits, networks = (informed._option(0.5, np.full((6, 8), logit), truth, seen, day) for logit in (-1.0, -5.0))
+    assert not networks.exceeds(habits)
+
+
+def test_networks_are_used_for_uses_that_no_threshold_finds_if_the_cross_entropy_gains_enough():
+    day, truth, seen = np.arange(6), np.zeros((6, 8), dtype=bool), np.ones((6, 8), dtype=bool)
+    truth[:3, 0] = True
+    drifting = np.where(truth, 1.0, -2.0) + np.where(np.arange(6) == 0, -3.5, 0.0)[:, None]
+    habits, networks = (informed._option(1.0, logit, truth, seen, day) for logit in (np.full((6, 8), -2.0), drifting))
+    assert networks.f1.mean() - habits.f1.mean() < np.std(networks.f1 - habits.f1)
+    assert networks.exceeds(habits)
 
 
 def test_the_power_of_networks_is_used_only_where_it_gains_on_days_that_did_not_choose_its_share():
@@ -99,8 +126,12 @@ def test_the_power_of_networks_is_used_only_where_it_gains_on_days_that_did_not_
     assert informed._share_of_power(lucky, wanted, day) == 0.0
     assert informed._share_of_power(np.zeros_like(wanted), wanted, day) == 0.0
     assert informed._share_of_power(wanted[:2], wanted[:2], day[:2]) == 1.0  # a single day
-    assert informed._is_beyond_chance(np.array([1.0, 0.0, 0.0, 0.0, 0.0, 0.0]))  # a whole standard error
-    assert not informed._is_beyond_chance(np.array([1.0, -0.7, 0.0, 0.0, 0.0, 0.0]))
+    assert informed._is_beyond_chance(
+        np.array([1.0, 0.0, 0.0, 0.0, 0.0, 0.0]), 0.99
+    )  # a single day: one standard error
+    assert not informed._is_beyond_chance(np.array([1.0, 0.0, 0.0, 0.0, 0.0, 0.0]), 1.01)
+    assert informed._is_beyond_chance(np.array([1.0, 1.0, 0.0, 0.0, 0.0, 0.0]), 1.5)
+    assert not informed._is_beyond_chance(np.array([1.0, -0.7, 0.0, 0.0, 0.0, 0.0]), 0.5)
 
 
 def test_an_untrained_network_expects_what_habits_tell():
