@@ -80,8 +80,9 @@ reproduce: $(VENV)/.dev        ## measure every table of the paper and every stu
 	$(BIN)/python -m experiments.informed_attack --library out/library.json --training-days 40 --budget-kwh 2 --defences flat_decoys
 	$(BIN)/python -m experiments.behaviour --library out/library.json
 	$(BIN)/python -m experiments.behaviour --library out/library.json --houses ukdale_1 --meters "1 min, 10 W" "15 min" "30 min"
-	$(BIN)/python -m experiments.refits --library out/library.json
-	$(BIN)/python -m experiments.refits --library out/library.json --defence best_effort --houses ukdale_1
+	$(BIN)/python -m experiments.refits --library out/library.json --houses ukdale_1 refit_2
+	$(BIN)/python -m experiments.refits --library out/library.json --houses ukdale_1 --defence best_effort
+	$(BIN)/python -m experiments.refits --library out/library.json --houses redd_2 --defence none
 	$(BIN)/python -m experiments.crossing --library out/library.json
 	$(BIN)/python -m experiments.seconds --library out/library.json
 	$(BIN)/python -m experiments.battery_chart

@@ -59,9 +59,8 @@ AXES: dict[str, dict[str, object]] = {
 """End of a metric's name -> settings of its axis."""
 
 
-def house_trial(name: str, folder: Path) -> tuple[Trial, Houses]:
+def house_trial(protocol: Protocol, folder: Path) -> tuple[Trial, Houses]:
     """Learn from ten days of a house and read all held-out ones, as the evaluation does."""
-    protocol = HOUSES[name]
     home = load(folder / protocol.dataset, protocol.house)
     trial = replace(protocol_trial(protocol, home, "many"), also_learned=protocol.many_day_targets)
     return trial, {trial.test.key: home}
@@ -73,7 +72,7 @@ def measure(options: argparse.Namespace) -> None:
     for meter in options.meters:
         setup = replace(common_setup(defences, options.library), resolution=METERS[meter])
         for house in options.houses:
-            trial, houses = house_trial(house, data_folder(options.data))
+            trial, houses = house_trial(HOUSES[house], data_folder(options.data))
             for defence in defences:
                 labels = {"dataset": house, "row": defence.name, "meter": meter}
                 if options.energy:

@@ -106,13 +106,22 @@ def test_networks_are_not_used_for_an_appliance_that_rests_on_all_validation_day
     assert not networks.exceeds(habits)
 
 
-def test_networks_are_used_for_uses_that_no_threshold_finds_if_the_cross_entropy_gains_enough():
-    day, truth, seen = np.arange(6), np.zeros((6, 8), dtype=bool), np.ones((6, 8), dtype=bool)
-    truth[:3, 0] = True
-    drifting = np.where(truth, 1.0, -2.0) + np.where(np.arange(6) == 0, -3.5, 0.0)[:, None]
-    habits, networks = (informed._option(1.0, logit, truth, seen, day) for logit in (np.full((6, 8), -2.0), drifting))
-    assert networks.f1.mean() - habits.f1.mean() < np.std(networks.f1 - habits.f1)
-    assert networks.exceeds(habits)
+@pytest.mark.parametrize(
+    ("f1_gain", "loss_gain", "is_used"),
+    [
+        ([0.2, 0.1, 0.2], [1, 0, 0, 0, 0, 0], True),  # cross-entropy: one standard error
+        ([0.2, -0.1, 0.0], [1, 0, 0, 0, 0, 0], False),  # F1: less than one
+        ([0.2, 0.1, 0.2], [1, -0.7, 0, 0, 0, 0], False),  # cross-entropy: less than a half
+        ([0.2, 0.1, 0.2], [0, 0, 0, 0, 0, 0], False),
+        ([0.0, 0.0, 0.0], [1, 1, 0, 0, 0, 0], True),  # cross-entropy: more than one and a half
+        ([0.2], [1, 1, 1, 0, 0, 0], True),
+        ([], [1, 1, 1, 1, 1, 1], False),  # no use on validation days
+    ],
+)
+def test_networks_are_used_if_cross_entropy_gains_enough_alone_or_with_f1(f1_gain, loss_gain, is_used):
+    habits = informed._Option(0.0, 0.5, np.zeros(len(f1_gain)), np.array(loss_gain, dtype=float))
+    networks = informed._Option(1.0, 0.5, np.array(f1_gain), np.zeros(6))
+    assert networks.exceeds(habits) is is_used
 
 
 def test_the_power_of_networks_is_used_only_where_it_gains_on_days_that_did_not_choose_its_share():
@@ -126,12 +135,9 @@ def test_the_power_of_networks_is_used_only_where_it_gains_on_days_that_did_not_
     assert informed._share_of_power(lucky, wanted, day) == 0.0
     assert informed._share_of_power(np.zeros_like(wanted), wanted, day) == 0.0
     assert informed._share_of_power(wanted[:2], wanted[:2], day[:2]) == 1.0  # a single day
-    assert informed._is_beyond_chance(
-        np.array([1.0, 0.0, 0.0, 0.0, 0.0, 0.0]), 0.99
-    )  # a single day: one standard error
-    assert not informed._is_beyond_chance(np.array([1.0, 0.0, 0.0, 0.0, 0.0, 0.0]), 1.01)
-    assert informed._is_beyond_chance(np.array([1.0, 1.0, 0.0, 0.0, 0.0, 0.0]), 1.5)
-    assert not informed._is_beyond_chance(np.array([1.0, -0.7, 0.0, 0.0, 0.0, 0.0]), 0.5)
+    one_day = np.array([1.0, 0.0, 0.0, 0.0, 0.0, 0.0])  # its mean is one standard error
+    assert informed._is_beyond_chance(one_day, 0.99)
+    assert not informed._is_beyond_chance(one_day, 1.01)
 
 
 def test_an_untrained_network_expects_what_habits_tell():

@@ -153,6 +153,19 @@ def test_leaks_of_a_board_share_one_figure_without_a_defence():
     table = table_of(*figures)
     [board] = boards(table, summaries(table))
     assert board.entries.set_index("defence")["leak"].to_dict() == pytest.approx({"none": 1.0, "flat": 0.5})
+    [head, *rows] = cells.board_rows(board)
+    assert sorted(row[head.index("leak")] for row in rows) == ["100\u00a0%", "50\u00a0%"]
+
+
+def test_a_defence_read_below_habits_is_undertrained_also_where_no_attacker_reads_more_than_habits():
+    figures = []
+    for name, adaptive in (("none", 0.2), ("flat", 0.1)):
+        figures += headline(name, "adaptive", strongest_f1=adaptive, strongest_f1_undefended=0.2, prior_f1=0.2)
+    table = table_of(*figures)
+    [board] = boards(table, summaries(table))
+    assert board.entries.set_index("defence")["rank"].to_dict() == {"none": "1", "flat": ""}
+    [head, *rows] = cells.board_rows(board)
+    assert {row[head.index("leak")] for row in rows} == {"unknown", UNDERTRAINED}
 
 
 def test_an_undertrained_attacker_does_not_lift_a_defence_above_one_that_tells_habits():
@@ -211,7 +224,7 @@ def test_there_are_claims_with_the_papers_figure_beside_ours(report):
     ]
     assert found[0].ours == "177.6±8.8"
     assert all(claim.as_published == "-" for claim in found[4:])
-    assert [claim.ours[:4] for claim in found[4:6]] == ["0.51", "0.26"]
+    assert [claim.ours[:4] for claim in found[4:6]] == ["0.51", "0.25"]
     assert all(claim.command.startswith("meterveil reproduce --table ") for claim in found)
 
 

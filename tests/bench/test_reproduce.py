@@ -288,14 +288,16 @@ def test_a_cell_is_finished_outdated_or_missing(workspace):
     assert plan([cell], workspace).states[cell] == "finished"
 
 
-def test_a_plan_waits_while_another_process_writes_results(workspace):
+def test_a_plan_waits_while_another_process_writes_results(workspace, monkeypatch):
+    reading, read_runs = Event(), results.read_runs
+    monkeypatch.setattr(results, "read_runs", lambda folder: (reading.set(), read_runs(folder))[1])
     cells_of_flat = cells(["baseline_comparison"], ["synthetic"], ["fixed"], QUICK, ["flat"])
-    finished = Event()
-    planning = Thread(target=lambda: (plan(cells_of_flat, workspace), finished.set()))
+    planning = Thread(target=plan, args=(cells_of_flat, workspace))
     with outputs.locked(workspace.results):
         planning.start()
-        assert not finished.wait(1.0)
-    assert finished.wait(30.0)
+        assert not reading.wait(1.0)
+    assert reading.wait(30.0)
+    planning.join(30.0)
 
 
 def test_recording_a_cell_removes_all_of_its_earlier_figures_also_those_that_it_waited_for(workspace):
@@ -312,6 +314,7 @@ def test_recording_a_cell_removes_all_of_its_earlier_figures_also_those_that_it_
     with outputs.locked(workspace.results):
         recording.start()
         recording.join(0.5)
+        assert recording.is_alive()
         recorded_cell(workspace, cell, "newer", metric="old_metric", write=results.write_locked)
     recording.join(30.0)
     path.unlink()

@@ -116,7 +116,13 @@ def test_the_table_of_fits_names_what_each_reads_better_than_habits():
             "kettle_use_f1": 1.0,
         }.items()
     ]
-    first, second = refits.page_table(pd.DataFrame(rows)).splitlines()[2:]
+    rows += [
+        {"dataset": "redd_2", "row": "none", "x": 1.0, "attacker": attacker, "metric": metric, "value": value}
+        for attacker, value in (("prior", 0.2), ("informed", 0.9))
+        for metric in ("fridge_f1", "f1")
+    ]
+    without_kettle, first, second = refits.page_table(pd.DataFrame(rows)).splitlines()[2:]
+    assert without_kettle == "| REDD 2 | `none` | 1 | fridge 0.90 (0.20) | 0.90 | 0.20 |  |"
     assert first == "| REFIT 2 | `veil` | 1 | dishwasher 0.50 (0.20) | 0.28 | 0.12 | 6% |"
     assert second.startswith("| REFIT 2 | `veil` | 2 | none |")
 

@@ -50,7 +50,7 @@ _LOG_ODDS = 9.0
 _SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
 """Candidate shares of the network in the log-odds, beside the prior; the first one is the prior alone."""
 _THRESHOLDS = 200
-"""Candidate thresholds, closest together among the highest log-odds."""
+"""Number of candidate thresholds; they are closest together among the highest log-odds."""
 _REPEATS = 4
 """Random draws of the defence on the validation days."""
 
@@ -101,7 +101,7 @@ class Informed:
     share: FloatArray = field(default_factory=lambda: np.ones((2, 1)))
     """(2, target) share of the networks beside the prior, in the log-odds and in the power."""
     threshold: FloatArray = field(default_factory=lambda: np.full(1, 0.5))
-    """(target,) on-probability with the best F1 on validation days."""
+    """(target,) on-probability with the best mean F1 of the validation days with a use."""
 
     def knowing(self, policy: Policy, setup: Setup) -> Self:
         """Return this attacker with knowledge of a defence; fit it to days without the defence."""
@@ -295,13 +295,14 @@ class _Option(NamedTuple):
 
     share: float
     threshold: float
-    f1: FloatArray  # (day with a use,) by a threshold that was chosen on the other days
+    f1: FloatArray  # (day with a use,) by a threshold that was chosen on the other days, where there are any
     loss: FloatArray  # (day,) cross-entropy, summed over the known minutes
 
     def exceeds(self, other: _Option) -> bool:
-        """Tell whether cross-entropy gains one and a half standard errors, or F1 one and cross-entropy a half.
+        """Tell whether this option is better than another one beyond chance.
 
-        F1 by a threshold of other days varies much for rare appliances, of which a network may know a lot.
+        Either its cross-entropy is better by 1.5 standard errors, or its F1 by one and its cross-entropy by a half.
+        F1 of rare appliances varies much between days, so a good network may not gain in F1.
         """
         f1_gain, loss_gain = self.f1 - other.f1, other.loss - self.loss
         if not f1_gain.size:
@@ -313,8 +314,8 @@ class _Option(NamedTuple):
 def _option(share: float, logit: FloatArray, truth: BoolArray, seen: BoolArray, day: IntArray) -> _Option:
     """Choose the threshold of a share; `logit` and `truth` are (batch, minute), and `day` is the number of each row.
 
-    It has the best mean F1 of the days with a use, which is what tables show. F1 with the threshold of its own days
-    would be too high, most of all for rare appliances, so each day is decided by the threshold of the others.
+    The threshold has the best mean F1 of the days with a use, as in the tables. F1 by a threshold that was chosen on
+    the same days is too high, most of all for rare appliances, so each day is decided by the threshold of the others.
     """
     number = np.unique(day, return_inverse=True)[1]
     entropy = np.where(seen, np.logaddexp(0.0, np.where(truth, -logit, logit)), 0.0)
@@ -333,7 +334,7 @@ def _option(share: float, logit: FloatArray, truth: BoolArray, seen: BoolArray, 
 
 
 def _f1(logit: FloatArray, truth: BoolArray, levels: FloatArray) -> FloatArray:
-    """Return F1 of one day, (level,), by each threshold on the log-odds; 0 where the appliance is never in use."""
+    """Return F1 of one row by each threshold on the log-odds, (level,); 0 where the appliance is never in use."""
     above, right = (len(part) - np.searchsorted(np.sort(part), levels) for part in (logit, logit[truth]))
     return np.asarray(2.0 * right / np.maximum(above + np.sum(truth), 1))
 
@@ -356,12 +357,12 @@ def _share_of_power(away: FloatArray, wanted: FloatArray, day: IntArray) -> floa
     return float(of_all) if _is_beyond_chance(gain, 0.5) else 0.0
 
 
-def _is_beyond_chance(gain: FloatArray, errors: float) -> bool:
-    """Tell whether a gain, (day,), is more than so many of its standard errors.
+def _is_beyond_chance(gain: FloatArray, standard_errors: float) -> bool:
+    """Tell whether the mean gain of the days, (day,), exceeds this many of its standard errors.
 
-    It is just one if all comes from a single day, and more than one and a half if two of six days gain alike.
+    It is one standard error if all gain comes from a single day, and 1.58 if two of six days gain the same.
     """
-    return bool(gain.mean() > errors * np.std(gain) / np.sqrt(max(len(gain) - 1, 1)))
+    return bool(gain.mean() > standard_errors * np.std(gain) / np.sqrt(max(len(gain) - 1, 1)))
 
 
 def _odds(probability: FloatArray) -> FloatArray:

@@ -91,10 +91,10 @@ def conclusion(results: Sequence[Result]) -> str:
         )
     if undertrained := [name for name, reader in most.items() if reader.masked.value < reader.prior]:
         words.append(
-            f"The readers of the demo are small: with {' and '.join(undertrained)} they got less than guessing from "
-            "the usual hours of use, so that guess counts instead"
+            f"The readers of the demo are small: with {' and '.join(undertrained)} they scored below guessing from "
+            "the usual hours of use; the table shows the score of that guess"
         )
-    words.append("Stronger readers may get more; only the number of bits limits every reader")
+    words.append("Stronger readers may get more; the number of bits is an upper bound for every reader")
     return ". ".join(words) + "."
 
 

@@ -57,7 +57,7 @@ def report(
     show_table(rows, "the paper beside the measurement", ("verdict",))
     show_notes(
         [
-            f"not measured, or with too few seeds, {row.rows}: {row.command}"
+            f"incomplete (not measured, or too few seeds), {row.rows}: {row.command}"
             for row in missing(contents.whole).itertuples()
         ]
     )

@@ -98,7 +98,9 @@ def read_table(
         notes += ("a trace of meterveil simulate: read as its meter shows it, with the battery",)
     if appliances is None and (further := columns.appliances("all", table, (*stamp_columns, mains))):
         named = ", ".join(further)
-        notes += (f'not read as appliances: {named}; name those to read as `appliances`, or give appliances="all"',)
+        notes += (
+            f'columns not read as appliances: {named}; list those to read in `appliances`, or give appliances="all"',
+        )
     if reader.step_s > 60.0:
         notes += (f"readings are {reader.step_s:g} s apart: each is held, appliances are blurred",)
     counts_up = reader.is_register(values, mains_unit)

@@ -11,7 +11,7 @@ from meterveil.attackers.protocol import AGGREGATE
 from meterveil.attackers.registry import FLOORS
 from meterveil.bench import reported
 from meterveil.bench.attack_page import DATASETS
-from meterveil.bench.metrics import UNDERTRAINED, UNDERTRAINED_NOTE
+from meterveil.bench.metrics import UNDERTRAINED, UNDERTRAINED_NOTE, UNKNOWN
 from meterveil.bench.report.comparison import MARKS, METRICS, is_count, real_attackers, records
 from meterveil.bench.report.leaderboard import NOT_MET, Board
 from meterveil.bench.reproduce.cells import cell_rows
@@ -173,8 +173,7 @@ def board_rows(board: Board) -> Rows:
             head: figure_text(known.get((entry["defence"], *key)), METRICS[key[0]].digits)
             for head, key in columns.items()
         }
-        if entry["status"] == UNDERTRAINED:
-            cells["leak"] = UNDERTRAINED
+        cells["leak"] = _leak_text(entry)  # the recorded one may be a share of another fit without a defence
         rows.append([defence_name(entry["defence"]), entry["rank"], *cells.values()])
     kept = [number for number in range(len(rows[0])) if any(row[number] for row in rows[1:])]
     return [[row[number] for number in kept] for row in rows]
@@ -307,8 +306,13 @@ def latex(rows: Sequence[Sequence[str]], caption: str) -> str:
 def _f1_and_leak(entry: Mapping[str, Any] | None) -> str:
     if entry is None:
         return ""
-    leak = UNDERTRAINED if entry["status"] == UNDERTRAINED else f"{100 * entry['leak']:z.0f}\u00a0%"
-    return f"{entry['adaptive']:.2f} ({leak})"
+    return f"{entry['adaptive']:.2f} ({_leak_text(entry)})"
+
+
+def _leak_text(entry: Mapping[str, Any]) -> str:
+    if entry["status"] in (UNDERTRAINED, NOT_MET):
+        return UNDERTRAINED if entry["status"] == UNDERTRAINED else ""
+    return UNKNOWN if pd.isna(entry["leak"]) else f"{100 * entry['leak']:z.0f}\u00a0%"
 
 
 def _number(value: float, digits: int) -> str:

@@ -138,11 +138,12 @@ def _ranked(entries: pd.DataFrame, prior_f1: float) -> pd.DataFrame:
     An attacker below the prior is undertrained. A little below, it counts as the prior and ranks after others that
     read no more than the prior; far below, it has no rank.
     """
-    status = pd.Series("", entries.index).mask(entries["leak"].round(2) < 0, UNDERTRAINED)
+    is_below = (entries["leak"].round(2) < 0) | (entries["leak"].isna() & (entries["adaptive"] < prior_f1))
+    status = pd.Series("", entries.index).mask(is_below, UNDERTRAINED)
     status = status.mask(entries["adaptive"].isna(), NOT_MET)
     is_far_below = (status == UNDERTRAINED) & ~(entries["adaptive"] >= prior_f1 - MOST_BELOW_PRIOR)
     place = is_far_below.astype(int).mask(status == NOT_MET, 2)
-    counted = entries["adaptive"].mask(entries["leak"].round(2) <= 0, prior_f1)
+    counted = entries["adaptive"].mask(is_below | (entries["leak"].round(2) <= 0), prior_f1)
     entries = entries.assign(status=status, place=place, counted=counted)
     entries = entries.sort_values(["place", "counted", "status", "fixed"]).reset_index(drop=True)
     ranks = pd.Series(entries.index + 1).astype(str).where(entries["place"] == 0, "")
