@@ -460,3 +460,13 @@ def test_an_export_of_several_sensors_is_refused_and_one_of_a_single_sensor_is_r
         read_table(path, unit="W")
     path.write_text("\n".join(["entity_id,state,last_changed", *rows[::2]]))
     assert read_table(path, unit="W").aggregate_w.tolist() == [400.0 + minute for minute in range(10)]
+
+
+def test_columns_of_appliances_that_are_not_asked_for_are_named(tmp_path):
+    stamps = minutes(60)
+    text = "\n".join(["time,power_w,kettle", *(f"{stamp},200,0" for stamp in stamps), ""])
+    path = write(tmp_path, text)
+    [note] = [note for note in read_table(path).notes if "not read as appliances" in note]
+    assert "kettle" in note
+    assert 'appliances="all"' in note
+    assert not any("not read as appliances" in note for note in read_table(path, appliances="all").notes)

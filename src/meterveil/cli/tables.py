@@ -37,7 +37,7 @@ def show_table(rows: Sequence[Sequence[str]], title: str = "", text_columns: Seq
     console = Console()
     columns, narrow = (
         [
-            _Column(head, tuple(cells), 1 if number == 0 or head in text_columns else lines)
+            _Column(head, tuple(cells), number == 0 or head in text_columns, lines)
             for number, (head, *cells) in enumerate(zip(*rows, strict=True))
         ]
         for lines in (2, 3)
@@ -133,18 +133,16 @@ class _Column:
 
     head: str
     cells: tuple[str, ...]
+    is_text: bool
     head_lines: int
-    """Most lines of the head; 1 over text."""
-
-    @property
-    def is_text(self) -> bool:
-        return self.head_lines == 1
+    """Most lines of the head of figures; that of text has one."""
 
     @property
     def heads(self) -> list[str]:
         """Lines of the head, broken where they are narrowest."""
         words = self.head.split(" ")
-        breaks = combinations(range(1, len(words)), min(self.head_lines, len(words)) - 1)
+        most = 1 if self.is_text else self.head_lines
+        breaks = combinations(range(1, len(words)), min(most, len(words)) - 1)
         broken = ([" ".join(words[a:b]) for a, b in pairwise((0, *places, len(words)))] for places in breaks)
         return min(broken, key=lambda lines: max(map(cell_len, lines)))
 
