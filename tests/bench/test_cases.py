@@ -31,6 +31,11 @@ def test_delta_spread_and_p_are_those_of_a_t_test_by_hand():
     assert one_day(10.0, [11.9, 12.0, 12.1]).is_harmful
 
 
+def test_a_score_that_a_defence_brings_to_zero_is_exactly_zero():
+    raw = [0.44, 0.53]  # their mean plus the change leaves a rounding below zero
+    assert case(raw, [[0.0, 0.0]] * 3, metric="f1").masked == 0.0
+
+
 def test_a_change_that_helps_the_attacker_is_never_counted():
     helped = one_day(10.0, [8.0, 8.1, 7.9])
     assert helped.p < 0.05

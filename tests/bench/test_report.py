@@ -211,6 +211,12 @@ def test_a_submission_joins_our_board_where_at_least_our_attackers_read_it(repor
     assert ("lab" in {board.submitted for board in found}) is not joins
 
 
+def test_every_recorded_f1_lies_between_0_and_1(report):
+    found = results.where(report.figures, metric=["f1", "f1_head", "event_f1"])
+    values = found.loc[~found["defence"].str.contains(" minus "), "value"].dropna()
+    assert values[~values.between(0.0, 1.0)].empty
+
+
 def test_there_are_claims_with_the_papers_figure_beside_ours(report):
     found = claims.claims(report.whole)
     assert [(claim.paper, claim.verdict) for claim in found] == [

@@ -91,7 +91,7 @@ class Case:
     @property
     def masked(self) -> float:
         """Mean over days and seeds with the defence."""
-        return self.raw + self.delta
+        return mean(self.masked_by_seed)
 
     @property
     def spread(self) -> float:

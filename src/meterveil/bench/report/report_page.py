@@ -76,11 +76,11 @@ _READING = (
     "days); brackets are 95 % intervals over days."
 )
 _CAPTION = (
-    "F1 of the strongest attacker on all held-out days, for each defence that adaptive attackers have read; "
-    "they were retrained on meter data that this defence masked. * marks an undertrained adaptive attacker. "
-    "Do not choose flat or flat with decoys by this picture: their level follows the battery's charge, and "
-    "an attacker that takes differences of the meter reads the load from it."
+    "F1 of the strongest attacker on all held-out days, for each defence that adaptive attackers have read: these "
+    "know the defence and learned from meter data that it masked. Without a grey bar, no fixed attacker was measured. "
+    "The table of leaderboards has all houses."
 )
+_STAR = " * marks an undertrained adaptive attacker, which reads less than habits tell."
 _VERDICTS = (
     f"A figure is reproduced where it is within {RELATIVE:.0%} of the paper's or within the tolerance of its "
     "metric, whichever is more; a single case also where the spreads over seeds explain the gap. "
@@ -186,14 +186,15 @@ def report_page(report: Report) -> str:
         Group("Not measured", "", [*_missing_sections(report)]),
         Group("How verdicts are given", _VERDICTS, [Section(table=tolerance_rows())]),
     ]
+    pictured = _pictured(report.boards)
     signs = {MARKS[verdict]: colour for verdict, colour in COLOURS.items()}
     return render(
         "report.html",
         "meterveil.bench.report",
         title="meterveil: the paper beside the measurement",
         opening=opening(report.whole, tally(report.tables)),
-        picture=_picture(report.boards),
-        caption=_CAPTION,
+        picture=_picture(pictured),
+        caption=_CAPTION + (_STAR if any(UNDERTRAINED in set(b.entries["status"]) for b in pictured) else ""),
         groups=[group for group in groups if group.sections],
         verdicts={**COLOURS, **signs},
     )
@@ -208,10 +209,14 @@ def ranking(board: Board, only_adaptive: bool = False) -> Ranking:
     return Ranking(house_name(board), scores[["name", "adaptive", "fixed"]], board.undefended_f1, board.prior_f1)
 
 
-def _picture(ranked: Sequence[Board]) -> go.Figure | None:
+def _pictured(ranked: Sequence[Board]) -> list[Board]:
+    """Choose the boards of the first picture: the held-out days of two houses."""
     chosen = [board for board in ranked if board.days == HELD_OUT and not board.submitted] or ranked
-    order = sorted(chosen, key=lambda board: (board.dataset != "ukdale", board.house))
-    return ranking_figure([ranking(board, only_adaptive=True) for board in order[:2]]) if chosen else None
+    return sorted(chosen, key=lambda board: (board.dataset != "ukdale", board.house))[:2]
+
+
+def _picture(pictured: Sequence[Board]) -> go.Figure | None:
+    return ranking_figure([ranking(board, only_adaptive=True) for board in pictured]) if pictured else None
 
 
 def _paper_sections(report: Report, is_ablation: bool) -> Iterator[Section]:
