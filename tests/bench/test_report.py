@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from meterveil.bench import results
-from meterveil.bench.metrics import UNDERTRAINED
+from meterveil.bench.metrics import MOST_BELOW_PRIOR, UNDERTRAINED
 from meterveil.bench.report import cells, claims, comparison
 from meterveil.bench.report.comparison import METRICS, judge, reason, summaries
 from meterveil.bench.report.leaderboard import boards
@@ -199,6 +199,8 @@ def test_the_recorded_boards_are_the_papers_houses_and_two_more_and_the_veil_lea
     held_out = boards_by_name["leaderboard_ukdale_held_out"].entries.set_index("defence")
     assert held_out.loc["veil", "rank"] == "1"
     assert held_out.loc["flat", "leak"] > 0.7
+    for board in report.boards:
+        assert (board.entries["adaptive"].dropna() >= board.prior_f1 - MOST_BELOW_PRIOR).all(), board.name
 
 
 @pytest.mark.parametrize(("drop", "joins"), [("", True), ("informed", False)])
