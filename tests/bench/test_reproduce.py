@@ -382,6 +382,7 @@ LESS_EFFORT = {
     "as_published, ukdale house 1, paper, fixed": {"seeds": 3},
     "as_published, redd house 2, paper, fixed": {"seeds": 3},
     **{f"ours_adaptive, ukdale house 1, {days}, adaptive": {"seeds": 2} for days in ("held_out", "paper")},
+    "ours_adaptive, ukdale house 2, held_out, adaptive": {"seeds": 2},
     **{
         f"{defence}, {house}, {days}, adaptive": {"seeds": 2}
         for defence in ("ddql_flat", "ddql_mi")
