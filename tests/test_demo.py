@@ -36,7 +36,7 @@ def test_a_reader_that_knows_the_defence_and_gets_less_than_routine_counts_as_ro
     words = demo.conclusion(results)
     assert "With veil, the best reader that knows it gets 40 of 100" in words
     assert "at most 8.5 bits (median day)" in words
-    assert "with trained they got less than guessing from the usual hours" in words
+    assert "with trained they scored below guessing from the usual hours" in words
     assert [round(demo._f1(result, "adaptive"), 2) for result in results] == [0.6, 0.5, 0.3, 0.3, 0.4]
 
 
